@@ -1,0 +1,75 @@
+"""Settings are frozen dataclasses whose fields carry a help text, a type and a range.
+
+One declaration serves the check, the command line (`ordisco.cli.options`) and the TOML file of a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+from ordisco.errors import UsageError
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] | None = None,
+) -> Any:
+    """A dataclass field with its help text and the values it allows: a closed range or a choice."""
+    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+
+
+def allowed(field: dataclasses.Field[Any]) -> str:
+    """The allowed values of a field in words, as shown in help texts and errors."""
+    if field.metadata.get("choices"):
+        return "one of " + ", ".join(field.metadata["choices"])
+    low, high = field.metadata.get("low"), field.metadata.get("high")
+    if low is not None and high is not None:
+        return f"from {low} to {high}"
+    if low is not None:
+        return f"{low} or more"
+    return f"{high} or less" if high is not None else "any value"
+
+
+def value_type(cls: type, name: str) -> tuple[type, bool]:
+    """The plain type of a field and whether it may also be None."""
+    hint = typing.get_type_hints(cls)[name]
+    if isinstance(hint, types.UnionType):
+        plain = [part for part in typing.get_args(hint) if part is not types.NoneType]
+        return plain[0], len(plain) < len(typing.get_args(hint))
+    return hint, False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of all settings: every value is checked for type and range when the object is made."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.metadata:
+                self._check(field)
+
+    def _check(self, field: dataclasses.Field[Any]) -> None:
+        value = getattr(self, field.name)
+        kind, optional = value_type(type(self), field.name)
+        if value is None and optional:
+            return
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            object.__setattr__(self, field.name, value := float(value))
+        low, high, choices = (field.metadata[key] for key in ("low", "high", "choices"))
+        right_type = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+        if (
+            not right_type
+            or (choices and value not in choices)
+            or (low is not None and not value >= low)  # `not >=` also refuses NaN
+            or (high is not None and not value <= high)
+        ):
+            expected = allowed(field) if right_type or choices else f"{kind.__name__}, {allowed(field)}"
+            raise UsageError(f"{field.name} = {value!r} is not allowed: {expected}")
