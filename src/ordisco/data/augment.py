@@ -1,0 +1,121 @@
+"""Augmentation as batched tensor code: every image has its own draw, on the images' device.
+
+Images are float tensors (n, c, h, w) in [−1, 1]. Draws come from `generator`, wherever it lives.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ordisco.errors import UsageError
+
+GREY = (0.299, 0.587, 0.114)  # how bright red, green and blue look
+
+
+def weak(images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None) -> Tensor:
+    """Translation by up to `translate` pixels with reflection, and a mirror image half of the time if `flip`.
+
+    The reflected source pixel of every target pixel is computed once and read by one gather.
+    """
+    n, c, h, w = images.shape
+    _check_translation(translate, h, w)
+    shift = torch.randint(-translate, translate + 1, (2, n, 1), generator=generator, device=_at(images, generator))
+    shift = shift.to(images.device)
+    rows = _reflect(torch.arange(h, device=images.device) + shift[0], h)
+    columns = torch.arange(w, device=images.device).expand(n, w)
+    if flip:
+        mirror = _uniform(images, (n, 1), generator) < 0.5
+        columns = torch.where(mirror, w - 1 - columns, columns)
+    columns = _reflect(columns + shift[1], w)
+    pixels = (rows[:, :, None] * w + columns[:, None, :]).view(n, h * w)
+    if images.is_contiguous():
+        flat = images.view(n, c, h * w)
+        return flat.gather(2, pixels[:, None, :].expand(n, c, h * w)).view(n, c, h, w)
+    pixels = pixels + torch.arange(n, device=images.device)[:, None] * (h * w)
+    flat = images.permute(0, 2, 3, 1).reshape(n * h * w, c)
+    return flat.index_select(0, pixels.view(-1)).view(n, h, w, c).permute(0, 3, 1, 2)
+
+
+def strong(images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None) -> Tensor:
+    """The strong form for FixMatch: affine (with the weak form's shift and flip), colour, then cutout."""
+    return cutout(colour(affine(images, translate, flip, generator), generator), generator)
+
+
+def affine(
+    images: Tensor,
+    translate: int,
+    flip: bool,
+    generator: torch.Generator | None = None,
+    *,
+    degrees: float = 15.0,
+    scale: float = 0.15,
+    shear: float = 0.15,
+) -> Tensor:
+    """Rotation, scale, shear, translation and flip in one bilinear sampling with reflection."""
+    n, _, h, w = images.shape
+    _check_translation(translate, h, w)
+    draw = 2 * _uniform(images, (6, n), generator) - 1
+    angle, zoom = draw[0] * math.radians(degrees), 1 + draw[1] * scale
+    mirror = draw[5].sign() if flip else torch.ones_like(angle)
+    cos, sin = torch.cos(angle) / zoom, torch.sin(angle) / zoom
+    x = ((2 * torch.arange(w, device=images.device) + 1) / w - 1).expand(1, 1, w)  # centres of pixels in [−1, 1]
+    y = ((2 * torch.arange(h, device=images.device) + 1) / h - 1).view(1, h, 1)
+
+    def coordinate(of_x: Tensor, of_y: Tensor, shift: Tensor) -> Tensor:
+        return of_x.view(n, 1, 1) * x + (of_y.view(n, 1, 1) * y + shift.view(n, 1, 1))
+
+    from_x = coordinate(mirror * cos, draw[2] * shear * cos - sin, draw[3] * (2 * translate / w))
+    from_y = coordinate(mirror * sin, draw[2] * shear * sin + cos, draw[4] * (2 * translate / h))
+    grid = torch.stack([from_x, from_y], dim=3).to(images.dtype)
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
+
+
+def colour(images: Tensor, generator: torch.Generator | None = None, *, strength: float = 0.4) -> Tensor:
+    """Brightness, contrast and, for three channels, saturation, each changed by up to `strength`.
+
+    Together they are one small matrix and one offset an image: p ↦ contrast·S·p + offset, S the saturation.
+    """
+    n, c, h, w = images.shape
+    draw = ((2 * _uniform(images, (3, n, 1, 1), generator) - 1) * strength).to(images.dtype)
+    brightness, contrast, saturation = draw[0], 1 + draw[1], 1 + draw[2]
+    matrix = torch.eye(c, dtype=images.dtype, device=images.device).expand(n, c, c)
+    if c == 3:
+        grey = images.new_tensor(GREY).expand(n, 3, 3)
+        matrix = torch.lerp(grey, matrix, saturation)
+    mean = (matrix @ images.mean(dim=(2, 3)).view(n, c, 1)).mean(dim=1, keepdim=True)
+    offset = (1 - contrast) * mean + brightness
+    changed = torch.baddbmm(offset, contrast * matrix, images.reshape(n, c, h * w))
+    return changed.view(n, c, h, w).clamp_(-1, 1)
+
+
+def cutout(images: Tensor, generator: torch.Generator | None = None, *, share: float = 0.5) -> Tensor:
+    """A square of up to `share` of the side, around a random centre, set to 0 (middle grey)."""
+    n, _, h, w = images.shape
+    draw = _uniform(images, (3, n, 1), generator)
+    half = draw[2] * (share * min(h, w) / 2)
+    rows = (torch.arange(h, device=images.device) + 0.5 - draw[0] * h).abs() < half
+    columns = (torch.arange(w, device=images.device) + 0.5 - draw[1] * w).abs() < half
+    kept = ~(rows[:, :, None] & columns[:, None, :])
+    return images * kept[:, None]
+
+
+def _reflect(index: Tensor, size: int) -> Tensor:
+    """Indices mirrored at the first and at the last pixel, neither of which is repeated."""
+    return (size - 1) - ((size - 1) - index.abs()).abs()
+
+
+def _check_translation(translate: int, height: int, width: int) -> None:
+    if not 0 <= translate < min(height, width):
+        raise UsageError(f"translate = {translate} is not allowed: from 0 to {min(height, width) - 1}")
+
+
+def _at(images: Tensor, generator: torch.Generator | None) -> torch.device:
+    return images.device if generator is None else generator.device
+
+
+def _uniform(images: Tensor, shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
+    return torch.rand(shape, generator=generator, device=_at(images, generator)).to(images.device)

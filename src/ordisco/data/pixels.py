@@ -1,0 +1,90 @@
+"""Image files to uint8 arrays: any size and mode becomes 3 channels of size×size."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+GREY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
+BROKEN = (
+    OSError,
+    ValueError,
+    SyntaxError,  # Pillow's PNG reader raises it for a broken header
+    EOFError,
+    UnidentifiedImageError,
+    Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
+)
+
+
+def decode(source: Path | bytes, size: int) -> tuple[np.ndarray, bool]:
+    """One image as uint8 (3, size, size), and whether it is grey. Raises one of `BROKEN`.
+
+    The middle square is shrunk by box averaging or enlarged bilinearly; transparent parts become white.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            grey = image.mode in GREY_MODES
+            rgb = _to_rgb(ImageOps.exif_transpose(image))
+    return np.ascontiguousarray(np.asarray(_to_square(rgb, size)).transpose(2, 0, 1)), grey
+
+
+def resize(images: Tensor, size: int) -> Tensor:
+    """All images of a uint8 tensor resized as in `decode`: in integers, the same on every machine."""
+    n, channels = images.shape[:2]
+    side = images.shape[2]
+    if images.shape[2:] == (size, size):
+        return images
+    if images.shape[2] == images.shape[3] and side % size == 0:
+        return _box_average(images, side // size)
+    result = torch.empty((n, channels, size, size), dtype=torch.uint8)
+    for index in range(n):
+        pixels = images[index, 0] if channels == 1 else images[index].permute(1, 2, 0)
+        array = np.array(_to_square(Image.fromarray(pixels.contiguous().numpy()), size))
+        result[index] = torch.from_numpy(array if channels == 1 else array.transpose(2, 0, 1))
+    return result
+
+
+def _box_average(images: Tensor, factor: int, chunk: int = 4096) -> Tensor:
+    """Means of factor×factor pixels, rounded half up in integers, as Pillow's `reduce` does."""
+    n, channels, side, _ = images.shape
+    size = side // factor
+    result = torch.empty((n, channels, size, size), dtype=torch.uint8)
+    for start in range(0, n, chunk):
+        blocks = images[start : start + chunk].reshape(-1, channels, size, factor, size, factor)
+        total = blocks.sum(dim=(3, 5), dtype=torch.int32)
+        result[start : start + chunk] = (total + factor * factor // 2) // (factor * factor)
+    return result
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        values = np.asarray(image, dtype=np.float64)
+        if image.mode != "F" or values.max(initial=0) > 1:
+            values = values / (65535 if values.max(initial=0) > 255 else 255)
+        image = Image.fromarray((np.nan_to_num(values).clip(0, 1) * 255).round().astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image)
+    return image.convert("RGB")
+
+
+def _to_square(image: Image.Image, size: int) -> Image.Image:
+    if image.size == (size, size):
+        return image
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    square = (left, top, left + side, top + side)
+    if side % size == 0:
+        return image.reduce(side // size, square)
+    shrink = Image.Resampling.BOX if side > size else Image.Resampling.BILINEAR
+    return image.resize((size, size), shrink, square)

@@ -1,0 +1,96 @@
+"""Tiny-ImageNet straight from the publisher's zip; the validation images are the test set."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ordisco.data import pixels
+from ordisco.data.archive import check_member
+from ordisco.data.dataset import Split
+from ordisco.errors import OrdiscoError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = "tiny-imagenet-200/"
+NATIVE_SIZE = 64
+LARGEST_MEMBER = 1 << 26  # bytes; the largest real member has 2.6 MB
+
+
+def read(archive: Path, wnids: Sequence[str], size: int) -> tuple[Split, Split]:
+    """Train and test images of the given classes, labelled by their position in `wnids`."""
+    label = {wnid: index for index, wnid in enumerate(wnids)}
+    with _opened(archive) as zipped:
+        train = []
+        for name in sorted(zipped.namelist()):
+            parts = name.removeprefix(ROOT).split("/")
+            if parts[0] == "train" and len(parts) == 4 and parts[2] == "images" and parts[1] in label and parts[3]:
+                train.append((name, label[parts[1]]))
+        test = []
+        for line in _text(archive, zipped, "val/val_annotations.txt"):
+            fields = line.split("\t")
+            if len(fields) < 2:
+                raise OrdiscoError(f"{archive}: {ROOT}val/val_annotations.txt has a line without a class: {line!r}")
+            if fields[1] in label:
+                test.append((f"{ROOT}val/images/{fields[0]}", label[fields[1]]))
+        for part, members in (("training", train), ("validation", test)):
+            if absent := set(range(len(wnids))) - {index for _, index in members}:
+                raise OrdiscoError(f"{archive}: class {wnids[min(absent)]} has no {part} images; fetch it again")
+        return _decode(archive, zipped, train, size), _decode(archive, zipped, test, size)
+
+
+def class_names(archive: Path) -> dict[str, str]:
+    """The archive's classes: WordNet id → first English name, in the order of the ids."""
+    with _opened(archive) as zipped:
+        wnids = sorted({line.strip() for line in _text(archive, zipped, "wnids.txt")})
+        words = dict(line.split("\t", 1) for line in _text(archive, zipped, "words.txt") if "\t" in line)
+    if not wnids:
+        raise OrdiscoError(f"{archive}: {ROOT}wnids.txt names no class; fetch it again")
+    names = {wnid: words.get(wnid, wnid).split(",")[0].strip() for wnid in wnids}
+    common = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {wnid: f"{name} ({wnid})" if name in common else name for wnid, name in names.items()}
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            for name in zipped.namelist():
+                check_member(archive, name)
+            yield zipped
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        raise OrdiscoError(f"{archive}: damaged archive ({error}); delete it and fetch it again") from error
+
+
+def _member(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        if zipped.getinfo(name).file_size > LARGEST_MEMBER:
+            raise OrdiscoError(f"{archive}: the member {name} is larger than {LARGEST_MEMBER >> 20} MiB; not trusted")
+        return zipped.read(name)
+    except KeyError as error:
+        raise OrdiscoError(f"{archive}: {name} missing; delete it and fetch it again") from error
+
+
+def _text(archive: Path, zipped: zipfile.ZipFile, name: str) -> list[str]:
+    text = _member(archive, zipped, ROOT + name).decode("utf-8", errors="replace")
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _decode(archive: Path, zipped: zipfile.ZipFile, members: list[tuple[str, int]], size: int) -> Split:
+    images = np.empty((len(members), 3, size, size), dtype=np.uint8)
+    for index, (name, _) in enumerate(members):
+        content = _member(archive, zipped, name)
+        try:
+            images[index], _ = pixels.decode(content, size)
+        except pixels.BROKEN as error:
+            raise OrdiscoError(f"{archive}: cannot decode {name} ({error}); delete it and fetch it again") from error
+    labels = torch.tensor([label for _, label in members], dtype=torch.int64)
+    return Split(torch.from_numpy(images), labels)
