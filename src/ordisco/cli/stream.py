@@ -1,0 +1,86 @@
+"""`ordisco stream`: show a stream, and save its manifest or compare it with a saved one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ordisco.cli.options import add_settings, given
+from ordisco.errors import OrdiscoError
+from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, build_stream, stream_settings
+
+if TYPE_CHECKING:
+    from ordisco.stream import Stream
+
+CLASSES_SHOWN = 10
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "stream",
+        help="show the increments of a stream",
+        description="Show the increments of a stream: images, labels and classes in order of arrival.",
+        epilog=f"Streams: {', '.join(STREAMS)}. A data set ({', '.join(DATASETS)}) or a path will do too.",
+    )
+    parser.add_argument("name", metavar="NAME", help="a stream, a data set, or the path of your own data")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split (default: 0)")
+    parser.add_argument("--data-dir", type=Path, help="folder of the data files (default: ORDISCO_DATA, else a cache)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the manifest: indices, seed, data checksum")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="fail unless this saved manifest is the same stream")
+    add_settings(parser, StreamSettings)
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Build the stream and show it."""
+    settings = dataclasses.replace(stream_settings(args.name), **given(args, StreamSettings))
+    name = args.name if args.name in STREAMS or args.name in DATASETS else Path(args.name).resolve().stem
+    stream = build_stream(settings, name, args.seed, args.data_dir)
+    if args.check:
+        _compare(stream, args.check)
+    if args.save:
+        stream.save(args.save)
+    if args.json:
+        print(json.dumps(stream.summary(), indent=2, ensure_ascii=False))
+    else:
+        _print_table(stream)
+
+
+def _compare(stream: Stream, file: Path) -> None:
+    from ordisco.stream import Stream
+
+    if Stream.load(file, stream.dataset).manifest().fingerprint() != stream.manifest().fingerprint():
+        raise OrdiscoError(f"{file}: another stream of the same data; check the seed and the options")
+
+
+def _print_table(stream: Stream) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    summary = stream.summary()
+    new_class = stream.scenario == "new-class"
+    table = Table(title=f"{stream.name} · {'New Class' if new_class else 'New Instance'} · seed {stream.seed}")
+    for column in ("task" if new_class else "increment", "images", "labelled", "a class"):
+        table.add_column(column, justify="right")
+    table.add_column("classes")
+    for index, row in enumerate(summary["increments"], start=1):
+        counts = sorted(set(row["labels_per_class"].values()))
+        names = row["classes"]
+        more = f", … ({len(names)})" if len(names) > CLASSES_SHOWN else ""
+        table.add_row(
+            str(index),
+            f"{row['images']:,}",
+            f"{row['labeled']:,}",
+            "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)]),
+            ", ".join(names[:CLASSES_SHOWN]) + more,
+        )
+    table.add_section()
+    images = sum(row["images"] for row in summary["increments"])
+    labeled = sum(row["labeled"] for row in summary["increments"])
+    table.add_row("all", f"{images:,}", f"{labeled:,}", "", f"{summary['test_images']:,} test images")
+    Console().print(table)
