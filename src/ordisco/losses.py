@@ -1,0 +1,108 @@
+"""Eqs. 1–7 of the paper, one pure function each.
+
+The sign convention, stated once: every function returns something to *minimise*, and D gives a logit
+d = D(x, y) that is large for real pairs. The paper's log D(x, y) is −softplus(−d), its log(1 − D(x, y)) is
+−softplus(d); the hinge forms replace softplus(−d) by max(0, 1 − d) and softplus(d) by max(0, 1 + d).
+Scores of C are logits too; `log C(x)` is their log-softmax.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Adversarial = Literal["logistic", "hinge"]
+
+
+def classifier_partial(supervised: Tensor, unlabeled: Tensor) -> Tensor:
+    """Eq. 1: L_C,pl = L_sl + L_ul."""
+    return supervised + unlabeled
+
+
+def supervised(logits: Tensor, labels: Tensor) -> Tensor:
+    """Eq. 2: L_sl = E[−y log C(x)] over b_l ∪ SMB."""
+    return F.cross_entropy(logits, labels)
+
+
+def consistency(student: Tensor, teacher: Tensor) -> Tensor:
+    """Eq. 3, for each image: ‖C(x, ε) − C′(x, ε′)‖² of the class probabilities; no gradient to C′."""
+    return consistency_of(student, teacher.detach().softmax(1))
+
+
+def consistency_of(student: Tensor, target: Tensor) -> Tensor:
+    """Eq. 3 with the teacher's probabilities given (they may have been aligned)."""
+    return (student.softmax(1) - target.detach()).square().sum(1)
+
+
+def called_real(d: Tensor, form: Adversarial) -> Tensor:
+    """The cost of a logit that should be high: −log D."""
+    return F.softplus(-d) if form == "logistic" else F.relu(1 - d)
+
+
+def called_fake(d: Tensor, form: Adversarial) -> Tensor:
+    """The cost of a logit that should be low: −log(1 − D)."""
+    return F.softplus(d) if form == "logistic" else F.relu(1 + d)
+
+
+def pair(d: Tensor, y: Tensor) -> Tensor:
+    """D(x_i, y_i) out of the row of D(x_i, ·)."""
+    return d.gather(1, y[:, None]).squeeze(1)
+
+
+def pseudo_pairs_fake(d: Tensor, probabilities: Tensor, form: Adversarial) -> Tensor:
+    """The third term of Eq. 4, for each image: Σ_y p(y) · called_fake(D(x, y)).
+
+    With the classifier's probabilities it is the expectation (Triple-GAN's code); with their one-hot argmax
+    it is D(x, C(x)) of the paper.
+    """
+    return (probabilities * called_fake(d, form)).sum(1)
+
+
+def real_pairs(labeled: Tensor, pseudo: Tensor | None, share: float, form: Adversarial) -> Tensor:
+    """The first term of Eq. 4: E[−log D(x, y)] over labelled pairs.
+
+    With `share` > 0, that share of the real pairs is pseudo-labelled images, as in Triple-GAN's code.
+    """
+    cost = called_real(labeled, form).mean()
+    if pseudo is None or share == 0:
+        return cost
+    return (1 - share) * cost + share * called_real(pseudo, form).mean()
+
+
+def discriminator(real: Tensor, generated: Tensor, pseudo: Tensor | None, alpha: float, form: Adversarial) -> Tensor:
+    """Eq. 4: E[−log D(x, y)] + α E[−log(1 − D(G(z, y′), y′))] + (1 − α) E[−log(1 − D(x, C(x)))].
+
+    `real` is the first term (`real_pairs`), `generated` the logits of generated pairs, `pseudo` the third term's
+    cost of each unlabelled image (`pseudo_pairs_fake`), or None where an increment has no unlabelled image.
+    """
+    loss = real + alpha * called_fake(generated, form).mean()
+    return loss if pseudo is None else loss + (1 - alpha) * pseudo.mean()
+
+
+def generator(generated: Tensor, form: Adversarial) -> Tensor:
+    """Eq. 5, its sign put right: E[−log D(G(z, y′), y′)]; the hinge form is −E[d]."""
+    return F.softplus(-generated).mean() if form == "logistic" else -generated.mean()
+
+
+def classifier(partial: Tensor, replayed: Tensor) -> Tensor:
+    """Eq. 6: L_C = L_C,pl + L_G→C."""
+    return partial + replayed
+
+
+def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor) -> Tensor:
+    """Eq. 7: samples of G as labelled data (cross entropy) and as unlabelled data (`unlabeled`, per image)."""
+    return F.cross_entropy(logits, labels) + unlabeled.mean()
+
+
+def ramp_up(progress: float, end: float) -> float:
+    """exp(−5 (1 − min(1, p / end))²): from e⁻⁵ to 1 while the share p of the increment goes from 0 to `end`."""
+    return math.exp(-5.0 * (1.0 - min(1.0, progress / end)) ** 2) if end > 0 else 1.0
+
+
+def one_hot_argmax(probabilities: Tensor) -> Tensor:
+    """The most likely class of each row as a one-hot row."""
+    return torch.zeros_like(probabilities).scatter_(1, probabilities.argmax(1, keepdim=True), 1.0)

@@ -1,0 +1,155 @@
+"""What survives of old data: labelled images (SMB), a sample of unlabelled ones (UMB), or everything (JT)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ordisco.errors import OrdiscoError
+
+
+class DataMemory:
+    """All images ever seen, with label -1 where unlabelled: the memory of joint training."""
+
+    def __init__(self, image_shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
+        self.images = torch.empty((0, *image_shape), dtype=torch.uint8, device=device)
+        self.labels = torch.empty(0, dtype=torch.int64, device=device)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add(self, images: Tensor, labels: Tensor) -> None:
+        """Keep these uint8 images and their labels."""
+        _check_images(images, self.images)
+        self.images = torch.cat([self.images, images.to(self.images.device)])
+        self.labels = torch.cat([self.labels, labels.to(self.labels)])
+
+    def keep(self, indices: Tensor) -> None:
+        """Forget all but the images at these indices."""
+        self.images, self.labels = self.images[indices], self.labels[indices]
+
+    @property
+    def bytes(self) -> int:
+        """Storage of images and labels."""
+        return self.images.nbytes + self.labels.nbytes
+
+    def state(self) -> dict[str, Tensor]:
+        """The tensors to save."""
+        return {"images": self.images, "labels": self.labels}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Take over saved tensors."""
+        _check_images(state["images"], self.images)
+        self.images = state["images"].to(self.images.device)
+        self.labels = state["labels"].to(self.labels)
+
+
+class LabelMemory(DataMemory):
+    """The labelled images ever seen (SMB): whatever it is offered, it keeps only what has a label."""
+
+    def add(self, images: Tensor, labels: Tensor) -> None:
+        """Keep those of the images whose label is not -1."""
+        labelled = labels >= 0
+        super().add(images[labelled], labels[labelled])
+
+
+class Reservoir:
+    """A uniform sample of all images offered so far (UMB), by Vitter's algorithm R."""
+
+    def __init__(self, capacity: int, image_shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
+        self.capacity = capacity
+        self.images = torch.empty((0, *image_shape), dtype=torch.uint8, device=device)
+        self.seen = 0
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def add(self, images: Tensor, generator: torch.Generator | None = None) -> None:
+        """Offer images: the t-th of the stream replaces slot j, drawn from 0 … t−1, if there is a slot j."""
+        _check_images(images, self.images)
+        images = images.to(self.images.device)
+        room = self.capacity - len(self.images)
+        self.images = torch.cat([self.images, images[:room]])  # a copy: what `state` gave does not change
+        self.seen += min(room, len(images))
+        images = images[room:]
+        if self.capacity == 0 or len(images) == 0:
+            self.seen += len(images)
+            return
+        t = torch.arange(self.seen + 1, self.seen + len(images) + 1)
+        slot = (torch.rand(len(images), dtype=torch.float64, generator=generator) * t).long()
+        (offered,) = torch.where(slot < self.capacity)
+        # Where several images go to one slot, the last stays, as if they had come one by one.
+        last = torch.full((self.capacity,), -1).scatter_reduce(0, slot[offered], offered, "amax")
+        (replaced,) = torch.where(last >= 0)
+        where = replaced.to(self.images.device)
+        self.images[where] = images[last[replaced].to(images.device)]
+        self.seen += len(images)
+
+    @property
+    def bytes(self) -> int:
+        """Storage of the images kept."""
+        return self.images.nbytes
+
+    def state(self) -> dict[str, Tensor]:
+        """The tensors to save."""
+        return {"images": self.images, "seen": torch.tensor(self.seen)}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Take over saved tensors."""
+        _check_images(state["images"], self.images)
+        if len(state["images"]) > self.capacity:
+            raise OrdiscoError(
+                f"the saved UMB holds {len(state['images'])} images, more than its capacity {self.capacity}: "
+                "resume with the settings that it was saved with"
+            )
+        self.images = state["images"].to(self.images.device)
+        self.seen = int(state["seen"])
+
+
+def images_for_bytes(num_bytes: int, image_shape: tuple[int, ...]) -> int:
+    """How many uint8 images fit in so many bytes, such as those of the generator's weights."""
+    return num_bytes // math.prod(image_shape)
+
+
+def herding(features: Tensor, size: int) -> Tensor:
+    """Indices of `size` images, picked in turn so that their mean feature stays nearest to the mean of all.
+
+    Mean-of-feature selection (iCaRL, Rebuffi et al. 2017) of one class by features (n, d) scaled to 1.
+    """
+    features = F.normalize(features, dim=1)
+    mean, total = features.mean(0), torch.zeros_like(features[0])
+    taken = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+    picked: list[int] = []
+    for k in range(1, min(size, len(features)) + 1):
+        distance = (mean - (total + features) / k).square().sum(1).masked_fill(taken, math.inf)
+        best = int(distance.argmin())
+        picked.append(best)
+        taken[best] = True
+        total = total + features[best]
+    return torch.tensor(picked, dtype=torch.int64, device=features.device)
+
+
+def select_herding(images: Tensor, labels: Tensor, features_fn: Callable[[Tensor], Tensor], total: int = 200) -> Tensor:
+    """Indices of at most `total` labelled images, an equal share a class, by today's features (SMB-mof)."""
+    classes = labels.unique()
+    share = total // max(1, len(classes))
+    if share == 0:
+        raise OrdiscoError(f"a memory of {total} images is too small for {len(classes)} classes: raise its size")
+    picked = [torch.empty(0, dtype=torch.int64, device=labels.device)]
+    for label in classes:
+        (members,) = torch.where(labels == label)
+        order = herding(features_fn(images[members]), share)
+        picked.append(members[order.to(members.device)])
+    return torch.cat(picked)
+
+
+def _check_images(images: Tensor, like: Tensor) -> None:
+    if images.dtype != torch.uint8 or images.shape[1:] != like.shape[1:]:
+        raise OrdiscoError(
+            f"memory keeps uint8 images of shape {tuple(like.shape[1:])}, not {images.dtype} of "
+            f"{tuple(images.shape[1:])}: give it the images of its own stream as they were loaded"
+        )
