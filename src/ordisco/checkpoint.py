@@ -1,0 +1,198 @@
+"""Checkpoints that survive a crash: `step-0000000123/` with tensors.safetensors and state.json.
+
+A checkpoint is written aside, fsynced and renamed, so that it is whole or absent; the two newest are kept.
+Checksums show later damage, and loading falls back to the checkpoint before. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors import torch as safetensors
+from torch import Tensor
+
+from ordisco.errors import OrdiscoError
+from ordisco.rundir import PARTIAL, sync_directory, told_in_one_line, write_durably
+
+FORMAT = 1
+TENSORS, STATE = "tensors.safetensors", "state.json"
+NAME = re.compile(r"step-(\d{10,})(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a checkpoint holds, and a line for each newer one that was damaged and skipped."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+    path: Path
+    skipped: list[str]
+
+
+class _Damaged(Exception):
+    """Why a checkpoint cannot be used."""
+
+
+def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> Path:
+    """Write the checkpoint of `step`, keep it and the newest earlier one, and return its path.
+
+    The state may hold dicts with string keys, lists, strings, finite numbers, bools and None, and comes back
+    equal. Tensors come back bit for bit, contiguous, on the CPU.
+    """
+    check_state(state)
+    weights = safetensors.save({name: _own_copy(tensor) for name, tensor in tensors.items()})
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "step": step,
+            "tensors_sha256": hashlib.sha256(weights).hexdigest(),
+            "state_sha256": _state_sha256(state),
+            "state": state,
+        },
+        indent=1,
+        allow_nan=False,
+    )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _remove_partials(directory)
+        path = _free_path(directory, step)
+        aside = directory / f".{path.name}{PARTIAL}"
+        try:
+            aside.mkdir()
+            write_durably(aside / TENSORS, weights)
+            write_durably(aside / STATE, text.encode())
+            sync_directory(aside)
+            os.rename(aside, path)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        sync_directory(directory)
+        _remove_outdated(directory, path, step)
+    except OSError as error:
+        raise OrdiscoError(
+            f"cannot write a checkpoint into {directory}: {error.strerror or error}; {_what_is_kept(directory)}"
+        ) from error
+    return path
+
+
+def load_latest(directory: Path) -> Loaded:
+    """The newest whole checkpoint; damaged ones are passed over with a line in `skipped`."""
+    skipped: list[str] = []
+    with told_in_one_line("read", directory):
+        checkpoints = _newest_first(directory)
+    for path in checkpoints:
+        try:
+            tensors, state = _read(path)
+        except _Damaged as reason:
+            skipped.append(f"checkpoint {path} is damaged and was skipped: {reason}")
+        else:
+            return Loaded(tensors, state, path, skipped)
+    if skipped:
+        raise OrdiscoError(f"no whole checkpoint in {directory}: " + "; ".join(skipped))
+    raise OrdiscoError(f"no checkpoint in {directory}: start the run again")
+
+
+def check_state(value: Any, where: str = "state") -> None:
+    """Raise where a state would not come back equal from JSON: a tuple, an integer key, a NaN, …"""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}: keys of a checkpoint's state are strings")
+            check_state(item, f"{where}[{key!r}]")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            check_state(item, f"{where}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{where} is {value}: numbers in a checkpoint's state are finite")
+    elif not (value is None or isinstance(value, str | int | float)):
+        raise TypeError(f"{where} is a {type(value).__name__}, which JSON cannot give back")
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        content = json.loads((path / STATE).read_bytes())
+        weights = (path / TENSORS).read_bytes()
+    except OSError as error:
+        raise _Damaged(f"{Path(error.filename or path).name}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _Damaged(f"{STATE} is not JSON ({error})") from error
+    if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
+        raise _Damaged(f"{STATE} has no state")
+    if content.get("format") != FORMAT:
+        raise _Damaged(f"its format is {content.get('format')}, this program reads {FORMAT}")
+    if content.get("state_sha256") != _state_sha256(content["state"]):
+        raise _Damaged(f"the checksum of {STATE} is wrong")
+    if content.get("tensors_sha256") != hashlib.sha256(weights).hexdigest():
+        raise _Damaged(f"the checksum of {TENSORS} is wrong")
+    try:
+        views = safetensors.load(weights)
+    except (SafetensorError, KeyError) as error:
+        raise _Damaged(f"{TENSORS} cannot be read ({error})") from error
+    # torch's own memory is aligned, that of the views is not; kernels may round differently on either
+    return {name: view.clone() for name, view in views.items()}, content["state"]
+
+
+def _state_sha256(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def _own_copy(tensor: Tensor) -> Tensor:
+    """A contiguous copy: safetensors refuses views that share their storage."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _what_is_kept(directory: Path) -> str:
+    with contextlib.suppress(OSError):
+        if _newest_first(directory):
+            return "the last good checkpoint is kept"
+    return "there is no checkpoint yet"
+
+
+def _order(path: Path) -> tuple[int, int]:
+    match = NAME.fullmatch(path.name)
+    assert match
+    return int(match[1]), int(match[2] or 0)
+
+
+def _newest_first(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        return []
+    checkpoints = (path for path in directory.iterdir() if NAME.fullmatch(path.name))
+    return sorted(checkpoints, key=_order, reverse=True)
+
+
+def _free_path(directory: Path, step: int) -> Path:
+    """`step-…`, or `step-….2` beside an existing one: it must not be gone before the new one is there."""
+    name, copy = f"step-{step:010d}", 1
+    path = directory / name
+    while path.exists():
+        copy += 1
+        path = directory / f"{name}.{copy}"
+    return path
+
+
+def _remove_outdated(directory: Path, newest: Path, step: int) -> None:
+    """Keep `newest` and the one before; later steps are those that were damaged when the run resumed."""
+    others = [path for path in _newest_first(directory) if path != newest]
+    before = next((path for path in others if _order(path)[0] < step), None)
+    for path in others:
+        if path != before:
+            with contextlib.suppress(OSError):  # it stays, the new one is safe
+                os.rename(path, directory / f".{path.name}{PARTIAL}")  # no half-deleted one after a crash
+    _remove_partials(directory)
+
+
+def _remove_partials(directory: Path) -> None:
+    for path in directory.glob(f".step-*{PARTIAL}"):
+        shutil.rmtree(path, ignore_errors=True)
