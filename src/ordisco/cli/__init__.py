@@ -1,0 +1,60 @@
+"""The command `ordisco`. Each sub-command is a module; torch is imported only when one runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from ordisco.cli import data, methods, nets, resume, run, stream
+from ordisco.cli.options import Parser
+from ordisco.errors import OrdiscoError
+
+
+def parser() -> Parser:
+    """The whole command line."""
+    top = Parser(
+        prog="ordisco",
+        description="Semi-supervised continual learning with online generative replay (ORDisCo, CVPR 2021).",
+        epilog="Start with `ordisco run`: ORDisCo and a label buffer on the embedded digits, side by side.",
+    )
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for module in (run, resume, stream, data, methods, nets):
+        module.add_parser(commands)
+    return top
+
+
+def show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """One plain line, like an error."""
+    print(f"ordisco: warning: {message}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; a user's mistake is one line on standard error, without a traceback."""
+    warnings.showwarning = show_warning  # type: ignore[assignment]
+    try:
+        top = parser()
+        args = top.parse_args(argv)
+        if args.version:
+            from ordisco import __version__
+
+            print(__version__)
+            return 0
+        if not hasattr(args, "command"):
+            top.print_help()
+            return 0
+        return int(args.command(args) or 0)
+    except OrdiscoError as error:
+        print(f"ordisco: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("ordisco: error: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`ordisco methods`: the table of methods, each a choice of parts."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from ordisco.methods import TABLE, Method
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "methods",
+        help="list the methods and their parts",
+        description="List ORDisCo and every baseline of the paper with its parts and where the paper uses it.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the table."""
+    if args.json:
+        print(json.dumps([dataclasses.asdict(row) for row in TABLE], indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{len(TABLE)} methods", caption="every method runs with every --unlabeled-loss and --c-net")
+    for column in (
+        "name",
+        "labels kept",
+        "UMB",
+        "penalty on C",
+        "GAN",
+        "replay",
+        "D stabilised",
+        "in the paper",
+    ):
+        table.add_column(column)
+    for row in TABLE:
+        table.add_row(*cells(row))
+    Console().print(table)
+
+
+def cells(row: Method) -> tuple[str, ...]:
+    """A method in words."""
+    memory = {"none": "–", "labels": "all", "herding": "200 by mean of feature", "all": "all images"}[row.memory]
+    umb = "–" if not row.umb else f"{int(row.umb):,} images" if row.umb >= 100 else f"{row.umb:g} × G's bytes"
+    if row.head == "cosine":
+        umb += ", UC"
+    penalty = "–" if row.penalty == "none" else f"{row.penalty.upper()} on {row.penalty_on}"
+    yes = {True: "yes", False: "–"}
+    replay = "–" if row.replay == "none" else row.replay
+    return row.name, memory, umb, penalty, yes[row.gan], replay, yes[row.stabilize], row.where

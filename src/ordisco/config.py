@@ -1,0 +1,75 @@
+"""Everything that makes a run: stream, method, seed, settings, machine. Written to and read from settings.toml."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from ordisco.errors import OrdiscoError, UsageError
+from ordisco.fields import Settings, setting
+from ordisco.methods import method
+from ordisco.scenarios import StreamSettings
+from ordisco.settings import LearnerSettings
+
+
+@dataclass(frozen=True)
+class MachineSettings(Settings):
+    """The machine and the record."""
+
+    accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
+    devices: int = setting(1, "processes of data-parallel training, one a device", low=1)
+    precision: str = setting("32-true", "number format of the networks", choices=("32-true", "bf16-mixed", "16-mixed"))
+    threads: int | None = setting(None, "CPU threads (default: all cores)", low=1)
+    data_dir: str | None = setting(None, "folder of the data files (default: ORDISCO_DATA, else a cache)")
+    checkpoint_seconds: float = setting(60.0, "seconds between checkpoints within an increment", low=0.0)
+    judge: str | None = setting(
+        None, "run directory whose classifier judges the generated images, such as one of --method jt"
+    )
+    tensorboard: bool = setting(False, "also log to TensorBoard (needs the extra: pip install 'ordisco[tensorboard]')")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run of one method on one stream with one seed."""
+
+    stream_name: str
+    stream: StreamSettings
+    method: str
+    preset: str
+    seed: int = 0
+    machine: MachineSettings = field(default_factory=MachineSettings)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+
+    def __post_init__(self) -> None:
+        method(self.method)
+        if not 0 <= self.seed < 2**32:
+            raise UsageError(f"seed = {self.seed} is not allowed: from 0 to {2**32 - 1}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested plain values for TOML."""
+        return {
+            "method": self.method,
+            "preset": self.preset,
+            "seed": self.seed,
+            "stream_name": self.stream_name,
+            "stream": dataclasses.asdict(self.stream),
+            "machine": dataclasses.asdict(self.machine),
+            "learner": self.learner.to_dict(),
+        }
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> RunConfig:
+        """Read back what `to_dict` gave."""
+        try:
+            return RunConfig(
+                stream_name=values["stream_name"],
+                stream=StreamSettings(**values["stream"]),
+                method=values["method"],
+                preset=values["preset"],
+                seed=values["seed"],
+                machine=MachineSettings(**values["machine"]),
+                learner=LearnerSettings.from_dict(values["learner"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise OrdiscoError(f"settings.toml does not describe a run of this version: {error}") from error

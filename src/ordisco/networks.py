@@ -1,0 +1,146 @@
+"""The three networks of a learner with the teacher, their flat vectors and their optimisers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+
+from ordisco.nets import Discriminator, Flat, Generator, make_classifier
+from ordisco.settings import LearnerSettings
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shapes of a network's parameters before and after it grew, to lay flat vectors anew."""
+
+    old: list[torch.Size]
+    new: list[torch.Size]
+
+    def relay(self, vector: Tensor) -> Tensor:
+        """A vector over the old parameters as one over the new; new entries are 0."""
+        if len(vector.shape) != 1 or len(vector) != sum(shape.numel() for shape in self.old):
+            return vector  # not a vector over the parameters
+        parts = []
+        pieces = vector.split([shape.numel() for shape in self.old])
+        for piece, old, new in zip(pieces, self.old, self.new, strict=True):
+            part = vector.new_zeros(new)
+            part[tuple(slice(0, size) for size in old)] = piece.view(old)
+            parts.append(part.reshape(-1))
+        return torch.cat(parts)
+
+
+class Network:
+    """One network, its flat vector and, while it learns, its optimiser."""
+
+    def __init__(self, module: nn.Module, device: torch.device) -> None:
+        self.module = module.to(device)
+        self.flat = Flat(self.module)
+        self.optimizer: Adam | None = None
+
+    def start_optimizer(self, lr: float, betas: tuple[float, float]) -> None:
+        """Adam on the flat vector, from scratch: moments are not carried from one increment to the next."""
+        self.optimizer = Adam([self.flat.vector], lr=lr, betas=betas, fused=True)
+
+    def step(self) -> None:
+        """One optimiser step; the gradient is set to zero for the next."""
+        assert self.optimizer is not None
+        self.optimizer.step()
+        self.flat.grad.zero_()
+
+    def grow(self, num_classes: int) -> Layout:
+        """Make room for more classes and lay the flat vectors anew."""
+        old = [p.shape for p in self.module.parameters()]
+        self.module.grow(num_classes)  # type: ignore[operator]
+        self.flat = Flat(self.module)
+        return Layout(old, [p.shape for p in self.module.parameters()])
+
+    def state(self, name: str) -> dict[str, Tensor]:
+        """Weights, buffers and the optimiser's moments."""
+        tensors = self.flat.state(name)
+        if self.optimizer is not None:
+            for key, value in self.optimizer.state.get(self.flat.vector, {}).items():
+                tensors[f"{name}.adam.{key}"] = value
+        return tensors
+
+    def load(self, name: str, tensors: dict[str, Tensor]) -> None:
+        """Put a checkpoint back; the optimiser must have been started as it was."""
+        self.flat.load(name, tensors)
+        prefix = f"{name}.adam."
+        moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        if self.optimizer is not None and moments:
+            device = self.flat.vector.device  # copies, as Adam changes its moments in place
+            self.optimizer.state[self.flat.vector] = {k: v.to(device, copy=True) for k, v in moments.items()}
+
+
+class Networks:
+    """C, its teacher C′ and, where a method has a GAN, G and D."""
+
+    def __init__(
+        self,
+        settings: LearnerSettings,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        head: str,
+        gan: bool,
+        device: torch.device,
+    ) -> None:
+        c, g = settings.classifier, settings.gan
+        self.settings = settings
+        self.capacity = num_classes
+        self.C = Network(make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, head), device)
+        self.teacher = Network(copy.deepcopy(self.C.module).eval().requires_grad_(False), device)
+        self.G: Network | None = None
+        self.D: Network | None = None
+        if gan:
+            self.G = Network(Generator(image_shape, num_classes, g.g_width, g.z_dim), device)
+            self.D = Network(Discriminator(image_shape, num_classes, g.d_width, g.d_tail, g.d_head), device)
+
+    def named(self) -> Iterator[tuple[str, Network]]:
+        """Those that there are, by the paper's names."""
+        for name, network in (("C", self.C), ("teacher", self.teacher), ("G", self.G), ("D", self.D)):
+            if network is not None:
+                yield name, network
+
+    def start_optimizers(self) -> None:
+        """Fresh optimisers for an increment."""
+        c, g = self.settings.classifier, self.settings.gan
+        self.C.start_optimizer(c.c_lr, (c.c_beta1, c.c_beta2))
+        if self.G is not None and self.D is not None:
+            self.G.start_optimizer(g.g_lr, (g.gan_beta1, g.gan_beta2))
+            self.D.start_optimizer(g.d_lr, (g.gan_beta1, g.gan_beta2))
+
+    def stop_optimizers(self) -> None:
+        """Forget the optimisers' moments."""
+        for _, network in self.named():
+            network.optimizer = None
+
+    def train(self) -> None:
+        """C and G in training mode; C′ stays in evaluation mode, without dropout and by its own statistics."""
+        for network in (self.C, self.G):
+            if network is not None and not network.module.training:
+                network.module.train()
+
+    def grow(self, num_classes: int) -> dict[str, Layout]:
+        """Make room for more classes in every network."""
+        old, self.capacity = self.capacity, num_classes
+        layouts = {name: network.grow(num_classes) for name, network in self.named()}
+        self.teacher.module.requires_grad_(False)
+        heads = (network.module.head.parameters() for network in (self.teacher, self.C))  # type: ignore[union-attr]
+        for mine, other in zip(*heads, strict=True):
+            if len(mine.shape) > 0 and len(mine) == num_classes:
+                mine.data[old:] = other.data[old:]  # a new class begins alike in C and C′
+        return layouts
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything of the networks that a checkpoint needs."""
+        return {key: value for name, network in self.named() for key, value in network.state(name).items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put a checkpoint back."""
+        for name, network in self.named():
+            network.load(name, tensors)

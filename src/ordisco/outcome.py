@@ -1,0 +1,88 @@
+"""What a run leaves to look at: sample grids, curves, confusion matrix, summaries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ordisco.config import RunConfig
+from ordisco.methods import method
+from ordisco.report import MethodResult, accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
+from ordisco.report.words import percent
+from ordisco.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from ordisco.learner import Learner
+    from ordisco.stream import Stream
+
+SAMPLES_PER_CLASS = 10
+
+
+def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, index: int) -> None:
+    """A grid of generated images from fixed noise, a row a class; nothing for methods without a generator."""
+    if learner.nets.G is None:
+        return
+    labels = sorted(learner.classes)
+    images = learner.sample(torch.tensor(labels).repeat_interleave(SAMPLES_PER_CLASS), seed=0)
+    path = directory.samples / f"increment-{index + 1:02d}.png"
+    sample_grid(path, images.cpu(), len(labels), [stream.dataset.classes[label] for label in labels])
+
+
+def increments_of(directory: RunDirectory) -> list[dict[str, Any]]:
+    """The records of finished increments."""
+    return [record for record in directory.read_metrics() if record["kind"] == "increment"]
+
+
+def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, learner: Learner) -> None:
+    """Curve, confusion matrix and summary of a finished run."""
+    records = increments_of(directory)
+    accuracies = [record["accuracy"] for record in records]
+    title = method(config.method).title
+    x_label = "task" if stream.scenario == "new-class" else "increment"
+    accuracy_curves(directory.figures / "accuracy.png", {title: accuracies}, x_label, f"{title} on {stream.name}")
+    classes = stream.dataset.classes
+    confusion_matrix(
+        directory.figures / "confusion.png", records[-1]["confusion"], classes, f"{title} on {stream.name}"
+    )
+    figures = [
+        ("Accuracy on the classes seen", "figures/accuracy.png"),
+        ("Confusion", "figures/confusion.png"),
+    ]
+    if learner.nets.G is not None:
+        figures.append(("Generated images, a row a class", f"samples/increment-{len(records):02d}.png"))
+    facts = {
+        "stream": f"{stream.name} ({stream.scenario}, seed {stream.seed})",
+        "method": title,
+        "preset": config.preset,
+        "final accuracy": percent(accuracies[-1]),
+        "mean accuracy": percent(sum(accuracies) / len(accuracies)),
+    }
+    directory.write_text("summary.md", run_summary_markdown(f"{title} on {stream.name}", facts, records, figures))
+    summary = {
+        "stream": stream.name,
+        "scenario": stream.scenario,
+        "seed": config.seed,
+        "method": config.method,
+        "preset": config.preset,
+        "accuracies": accuracies,
+        "final_accuracy": accuracies[-1],
+        "mean_accuracy": sum(accuracies) / len(accuracies),
+        "seconds": records[-1]["total_seconds"],
+        "peak_memory_bytes": records[-1]["peak_memory_bytes"],
+        "kept_bytes": records[-1]["kept_bytes"],
+    }
+    directory.write_text("summary.json", json.dumps(summary, indent=2) + "\n")
+
+
+def result_of(directories: Sequence[RunDirectory], name: str) -> MethodResult:
+    """One method's finished runs, a seed each, as a row of the comparison."""
+    runs = [increments_of(directory) for directory in directories]
+    return MethodResult(
+        method(name).title,
+        [[record["accuracy"] for record in records] for records in runs],
+        sum(records[-1]["total_seconds"] for records in runs) / len(runs),
+        max(records[-1]["kept_bytes"] for records in runs),
+    )

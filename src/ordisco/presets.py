@@ -1,0 +1,58 @@
+"""Settings that belong together: `paper` for GPUs, `small` for two cores, `demo` for the embedded digits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ordisco.errors import UsageError
+from ordisco.scenarios import StreamSettings
+from ordisco.settings import LearnerSettings
+
+# The paper's α and λ; everything else is the published code of its reference, Triple-GAN.
+PAPER = LearnerSettings()
+
+# 8×8 digits, a minute on two cores. Small nets want much larger rates than the reference's 1e-4.
+DEMO = PAPER.replace(
+    steps=400,
+    batch_labeled=32,
+    batch_unlabeled=64,
+    batch_generated=64,
+    c_width=24,
+    dropout=0.3,
+    c_lr=2e-3,
+    ema=0.99,
+    consistency_weight=1.0,
+    align="all",
+    g_width=32,
+    d_width=32,
+    z_dim=32,
+    d_tail=1,
+    g_lr=2e-3,
+    d_lr=2e-3,
+    gan_beta2=0.9,
+    d_steps=1,
+    third_term="expectation",
+    pseudo_real=0.75,
+)
+
+# 16×16 images of SVHN or CIFAR-10, minutes on one core.
+SMALL = DEMO.replace(c_width=32, g_width=48, d_width=48, z_dim=64, d_head="flat", steps=600)
+
+# What a preset does to a stream of larger images.
+STREAM_CHANGES: dict[str, dict[str, int]] = {"small": {"size": 16, "max_images": 21_000}}
+
+PRESETS: dict[str, LearnerSettings] = {"demo": DEMO, "small": SMALL, "paper": PAPER}
+
+
+def preset(name: str) -> LearnerSettings:
+    """The preset of that name."""
+    if name not in PRESETS:
+        raise UsageError(f"preset = {name!r} is not allowed: one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:
+    """The stream as the preset wants it: `small` scales real images down and takes a part of them."""
+    if stream.dataset == "digits":
+        return stream
+    return dataclasses.replace(stream, **STREAM_CHANGES.get(name, {}))  # type: ignore[arg-type]

@@ -1,0 +1,149 @@
+"""Every choice that the paper leaves open, as a named setting; defaults are the paper's or its reference's.
+
+The groups follow the networks: how C is built and trained, its unlabelled loss, the GAN, the replay, and the
+sizes of a step. `docs/paper.md` has a line for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from ordisco.errors import UsageError
+from ordisco.fields import Settings, setting
+
+
+@dataclass(frozen=True)
+class StepSettings(Settings):
+    """A training step."""
+
+    steps: int = setting(7_000, "training steps an increment", low=1)
+    batch_labeled: int = setting(100, "labelled images a step, drawn from b_l ∪ SMB", low=1)
+    batch_unlabeled: int = setting(100, "unlabelled images a step", low=1)
+    batch_generated: int = setting(100, "generated images a step", low=1)
+
+
+@dataclass(frozen=True)
+class ClassifierSettings(Settings):
+    """The classifier C and its teacher C′."""
+
+    c_net: str = setting("nine-conv", "architecture of C", choices=("nine-conv", "wrn-28"))
+    c_width: int = setting(128, "channels of C's first convolution (32 is WRN-28-2)", low=1)
+    dropout: float = setting(0.5, "dropout in C", low=0.0, high=0.95)
+    c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0)
+    c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
+    c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
+    ema: float = setting(0.999, "decay of the teacher, min(ema, 1 − 1/(t + 1)) at step t", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class UnlabeledSettings(Settings):
+    """The unlabelled loss L_ul."""
+
+    unlabeled_loss: str = setting(
+        "mean-teacher",
+        "loss on unlabelled images",
+        choices=("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch", "none"),
+    )
+    consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0)
+    consistency_ramp: float = setting(0.5, "share of each increment over which the weight ramps up", low=0.0, high=1.0)
+    threshold: float = setting(0.95, "least confidence of a pseudo-label (pseudo-label, fixmatch)", low=0.0, high=1.0)
+    vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0)
+    align: str = setting(
+        "none",
+        "distribution alignment with the class frequencies of the increment's labels: of pseudo-labels for D, "
+        "or of these and of the targets of the unlabelled loss",
+        choices=("none", "pseudo-labels", "all"),
+    )
+
+
+@dataclass(frozen=True)
+class GanSettings(Settings):
+    """The generator G and the discriminator D."""
+
+    g_width: int = setting(256, "channels of G", low=1)
+    d_width: int = setting(256, "channels of D", low=1)
+    z_dim: int = setting(256, "length of the noise z", low=1)
+    d_tail: int = setting(2, "residual blocks of D after those that halve the side", low=0)
+    d_head: str = setting("pool", "D's head sees the pooled or the flat last map", choices=("pool", "flat"))
+    g_lr: float = setting(1e-4, "learning rate of G (Adam)", low=0.0)
+    d_lr: float = setting(1e-4, "learning rate of D (Adam)", low=0.0)
+    gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
+    gan_beta2: float = setting(0.99, "Adam's second decay for G and D", low=0.0, high=0.99999)
+    d_steps: int = setting(5, "D steps a G step", low=1)
+    adversarial: str = setting("hinge", "form of the adversarial terms", choices=("logistic", "hinge"))
+    alpha: float = setting(0.5, "α of Eq. 4: generated against pseudo-labelled pairs", low=0.0, high=1.0)
+    third_term: str = setting(
+        "argmax",
+        "third term of Eq. 4: on C's most likely class, or expected over C's probabilities",
+        choices=("argmax", "expectation"),
+    )
+    pseudo_real: float = setting(
+        0.0,
+        "share of pseudo-labelled pairs among D's real ones (paper 0, Triple-GAN's code 0.9)",
+        low=0.0,
+        high=0.99,
+    )
+    pseudo_real_start: float = setting(
+        0.2, "share of each increment before pseudo-labelled pairs count as real", low=0.0, high=1.0
+    )
+    d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0)
+    importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1)
+
+
+@dataclass(frozen=True)
+class ReplaySettings(Settings):
+    """The replay of generated images into C (L_G→C)."""
+
+    replay_weight: float = setting(1.0, "weight of L_G→C after its ramp", low=0.0)
+    replay_start: float = setting(0.0, "share of each increment before replay starts", low=0.0, high=1.0)
+    replay_ramp: float = setting(0.25, "share of each increment over which replay ramps up", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class MemorySettings(Settings):
+    """Buffers and penalties of the baselines."""
+
+    smb_size: int = setting(200, "images kept by mean-of-feature (SMB-mof)", low=1)
+    umb_size: int | None = setting(None, "unlabelled images kept (UMB); default: as many bytes as G's weights", low=1)
+    c_penalty: float | None = setting(None, "λ of EWC, SI or MAS; default: 1 (EWC, SI), 1e-4 (MAS)", low=0.0)
+    less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0)
+    margin_ranking: float = setting(1.0, "weight of the Unified Classifier's margin ranking", low=0.0)
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """All settings of a learner, in groups."""
+
+    step: StepSettings = field(default_factory=StepSettings)
+    classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
+    unlabeled: UnlabeledSettings = field(default_factory=UnlabeledSettings)
+    gan: GanSettings = field(default_factory=GanSettings)
+    replay: ReplaySettings = field(default_factory=ReplaySettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+
+    def replace(self, **changes: Any) -> LearnerSettings:
+        """A copy with some fields changed, each found in its group by name."""
+        groups: dict[str, Settings] = {}
+        for group in dataclasses.fields(self):
+            old = getattr(self, group.name)
+            names = {f.name for f in dataclasses.fields(old)} & changes.keys()
+            groups[group.name] = dataclasses.replace(old, **{name: changes.pop(name) for name in names})
+        if changes:
+            known = sorted(f.name for g in dataclasses.fields(self) for f in dataclasses.fields(getattr(self, g.name)))
+            raise UsageError(f"unknown setting {sorted(changes)[0]!r}; known: {', '.join(known)}")
+        return LearnerSettings(**groups)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Nested plain values, as in a run's TOML file."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(values: dict[str, dict[str, Any]]) -> LearnerSettings:
+        """Read back what `to_dict` gave."""
+        flat = {name: value for group in values.values() for name, value in group.items()}
+        return LearnerSettings().replace(**flat)
+
+
+GROUPS = (StepSettings, ClassifierSettings, UnlabeledSettings, GanSettings, ReplaySettings, MemorySettings)
