@@ -176,6 +176,7 @@ class Learner:
         """Logits of C′ for uint8 images, a column for each entry of `classes`."""
         if not self.classes:
             raise OrdiscoError("the learner has learned nothing yet: call learn() first")
+        check_images(images, self.image_shape)
         self.nets.teacher.module.eval()
         parts = [torch.zeros(0, len(self.classes), device=self.device)]
         for part in images.split(batch):
@@ -210,8 +211,8 @@ class Learner:
             raise OrdiscoError(f"the method {self.method.name} has no generator to sample from")
         noise = torch.Generator().manual_seed(derive_seed(seed, "sample"))
         z = torch.randn(len(labels), self.settings.gan.z_dim, generator=noise).to(self.device)
-        images = self.nets.G.module.eval()(z, self.slots_of(labels.to(self.device)))
-        return denormalize(images)
+        G, slots = self.nets.G.module.eval(), self.slots_of(labels.to(self.device))
+        return torch.cat([denormalize(G(*part)) for part in zip(z.split(256), slots.split(256), strict=True)])
 
     # ------------------------------------------------------------------ small parts
 
@@ -237,14 +238,14 @@ class Learner:
 
     def seed_step(self, part: str) -> None:
         """Seed torch for a part of the present step (and process): a resumed run draws the same numbers."""
-        torch.manual_seed(derive_seed(self.seed, part, self.total_steps, self.fabric.global_rank))
+        set_seed(derive_seed(self.seed, part, self.total_steps, self.fabric.global_rank), self.device)
 
     @contextmanager
     def random(self, *place: int | str) -> Iterator[None]:
         """Seed torch for a place, and leave the caller's random state as it was."""
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(derive_seed(self.seed, *place))
+            set_seed(derive_seed(self.seed, *place), self.device)
             yield
 
     def bytes_kept(self) -> dict[str, int]:
@@ -257,7 +258,7 @@ class Learner:
     # ------------------------------------------------------------------ saving and restoring
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that decides how learning goes on: tensors, and plain values for JSON."""
+        """Everything that decides how learning goes on: tensors (not copies), and plain values for JSON."""
         tensors = self.nets.state() | self.kept.state() | {"trace": self.trace}
         tensors |= {f"mean_prediction.{use}": mean for use, mean in self.mean_prediction.items()}
         return tensors, {
@@ -296,13 +297,25 @@ class Learner:
         return Generator(self.image_shape, capacity, gan.g_width, gan.z_dim).to(self.device)
 
 
-def check_increment(increment: Increment, image_shape: tuple[int, int, int]) -> None:
-    """Refuse images of another shape or type before anything is changed."""
-    if increment.images.dtype != torch.uint8 or tuple(increment.images.shape[1:]) != tuple(image_shape):
+def set_seed(seed: int, device: torch.device) -> None:
+    """As `torch.manual_seed`, which on a machine without a GPU takes a millisecond to note where it was called."""
+    torch.default_generator.manual_seed(seed)
+    if device.type != "cpu":
+        torch.manual_seed(seed)
+
+
+def check_images(images: Tensor, image_shape: tuple[int, int, int]) -> None:
+    """Refuse images of another shape or type."""
+    if images.dtype != torch.uint8 or tuple(images.shape[1:]) != tuple(image_shape):
         raise OrdiscoError(
-            f"an increment has {increment.images.dtype} images of shape {tuple(increment.images.shape[1:])}; "
+            f"these are {images.dtype} images of shape {tuple(images.shape[1:])}; "
             f"this learner takes torch.uint8 of shape {tuple(image_shape)}"
         )
+
+
+def check_increment(increment: Increment, image_shape: tuple[int, int, int]) -> None:
+    """Refuse what cannot be learned before anything is changed."""
+    check_images(increment.images, image_shape)
     if not len(increment.images):
         raise OrdiscoError("an increment has no images: leave it out of the stream")
     labels = increment.labels

@@ -28,13 +28,11 @@ def supervised(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits, labels)
 
 
-def consistency(student: Tensor, teacher: Tensor) -> Tensor:
-    """Eq. 3, for each image: ‖C(x, ε) − C′(x, ε′)‖² of the class probabilities; no gradient to C′."""
-    return consistency_of(student, teacher.detach().softmax(1))
+def consistency(student: Tensor, target: Tensor) -> Tensor:
+    """Eq. 3, for each image: ‖C(x, ε) − C′(x, ε′)‖² of the class probabilities.
 
-
-def consistency_of(student: Tensor, target: Tensor) -> Tensor:
-    """Eq. 3 with the teacher's probabilities given (they may have been aligned)."""
+    `student` are C's logits, `target` the probabilities of C′, which get no gradient.
+    """
     return (student.softmax(1) - target.detach()).square().sum(1)
 
 

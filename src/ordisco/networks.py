@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Adam
 
 from ordisco.nets import Discriminator, Flat, Generator, make_classifier
@@ -120,10 +122,32 @@ class Networks:
             network.optimizer = None
 
     def train(self) -> None:
-        """C and G in training mode; C′ stays in evaluation mode, without dropout and by its own statistics."""
+        """C and G in training mode; C′ stays in evaluation mode but for `teaching`."""
         for network in (self.C, self.G):
             if network is not None and not network.module.training:
                 network.module.train()
+
+    @contextmanager
+    def teaching(self) -> Iterator[nn.Module]:
+        """C′ as it teaches: batch norm by the mini-batch, like C, and dropout if the settings say so.
+
+        Its own running statistics trail C's while the weights move fast; used for teaching, they make C′ call
+        everything one class. They are neither used nor changed here.
+        """
+        dropout = self.settings.classifier.teacher_dropout
+        norms = [part for part in self.teacher.module.modules() if isinstance(part, _BatchNorm)]
+        drops = [part for part in self.teacher.module.modules() if isinstance(part, nn.Dropout)]
+        for norm in norms:
+            norm.training, norm.track_running_stats = True, False
+        for drop in drops:
+            drop.training = dropout
+        try:
+            yield self.teacher.module
+        finally:
+            for norm in norms:
+                norm.training, norm.track_running_stats = False, True
+            for drop in drops:
+                drop.training = False
 
     def grow(self, num_classes: int) -> dict[str, Layout]:
         """Make room for more classes in every network."""

@@ -34,6 +34,7 @@ class ClassifierSettings(Settings):
     c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0)
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
+    teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
     ema: float = setting(0.999, "decay of the teacher, min(ema, 1 − 1/(t + 1)) at step t", low=0.0, high=1.0)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ordisco.fields import Settings, setting
+from ordisco.losses import consistency
 from ordisco.settings import UnlabeledSettings
 
 
@@ -234,8 +235,8 @@ def _target(logits: Tensor) -> Tensor:
 
 
 def _squared_distance(logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-    squares = (logits.softmax(1) - target).square()
-    return squares.sum(1) if reduction == "sum" else squares.mean(1)
+    distance = consistency(logits, target)
+    return distance if reduction == "sum" else distance / logits.shape[1]
 
 
 def _confident_cross_entropy(logits: Tensor, target: Tensor, threshold: float) -> Tensor:

@@ -64,6 +64,7 @@ def train_step(learner: Learner) -> dict[str, Tensor]:
         labels = pseudo_labels(learner, batch.x_u, teacher)
         terms["discriminator"], terms["penalty"] = discriminator_step(learner, batch, labels, progress)
         terms["generator"] = generator_step(learner, batch)
+    learner.seed_step("student")  # dropout in C is the same whether or not C′ was asked for pseudo-labels
     terms |= classifier_step(learner, batch, views, teacher, consistency_weight, replay_weight)
     decay = min(s.classifier.ema, 1 - 1 / (learner.total_steps + 1))
     learner.nets.teacher.flat.average(learner.nets.C.flat, decay)
@@ -140,8 +141,8 @@ def unlabeled_views(learner: Learner, batch: Batch) -> Views:
 @torch.no_grad()
 def teach(learner: Learner, x: Tensor) -> Tensor:
     """Logits of C′ for the classes seen so far."""
-    with learner.fabric.autocast():
-        logits: Tensor = learner.nets.teacher.module(x)
+    with learner.fabric.autocast(), learner.nets.teaching() as C_prime:
+        logits: Tensor = C_prime(x)
     return logits[:, : len(learner.classes)].float()
 
 

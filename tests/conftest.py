@@ -1,0 +1,92 @@
+"""One thread, and small things to learn from: settings, streams and learners that take milliseconds."""
+
+from collections.abc import Iterable
+
+import pytest
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from ordisco.data import Dataset, Split
+from ordisco.learner import Learner
+from ordisco.methods import method
+from ordisco.settings import LearnerSettings
+from ordisco.stream import Increment, Stream, new_class, new_instance
+
+torch.set_num_threads(1)
+
+TINY = LearnerSettings().replace(
+    steps=3,
+    batch_labeled=4,
+    batch_unlabeled=6,
+    batch_generated=5,
+    c_width=4,
+    dropout=0.2,
+    g_width=4,
+    d_width=4,
+    z_dim=4,
+    d_tail=1,
+    d_steps=1,
+    g_lr=2e-3,
+    d_lr=2e-3,
+    importance_chunk=64,
+    umb_size=30,
+)
+FABRIC = Fabric(accelerator="cpu", devices=1)
+
+
+def blobs(labels: Iterable[int], seed: int, channels: int = 1, side: int = 8) -> Tensor:
+    """Noisy uint8 images with bright rows or columns whose number tells the class."""
+    labels = list(labels)
+    noise = torch.randint(0, 90, (len(labels), channels, side, side), generator=torch.Generator().manual_seed(seed))
+    for image, label in zip(noise, labels, strict=True):
+        (image if label % 2 else image.transpose(1, 2))[:, : 1 + label // 2] += 150
+    return noise.to(torch.uint8)
+
+
+def blob_dataset(classes: int = 6, per_class: int = 12) -> Dataset:
+    """A data set of such images: `per_class` of each class to train on, 4 to test on."""
+
+    def split(count: int, seed: int) -> Split:
+        labels = torch.arange(classes).repeat(count)
+        return Split(blobs(labels.tolist(), seed), labels)
+
+    return Dataset("blobs", tuple("abcdefghijkl"[:classes]), split(per_class, 0), split(4, 1), flip=False, translate=1)
+
+
+def increment_of(labels: Iterable[int], unlabeled: Iterable[int] = (), seed: int = 0) -> Increment:
+    """Labelled images of the given classes, then unlabelled ones of the given classes."""
+    labels, unlabeled = list(labels), list(unlabeled)
+    return Increment(blobs([*labels, *unlabeled], seed), torch.tensor([*labels, *(-1 for _ in unlabeled)]))
+
+
+def make_learner(name: str = "ordisco", num_classes: int = 6, seed: int = 0, **changes: object) -> Learner:
+    """A learner of 8×8 grey images with tiny networks."""
+    return Learner(method(name), num_classes, (1, 8, 8), TINY.replace(**changes), seed=seed, fabric=FABRIC)
+
+
+def weights(learner: Learner) -> dict[str, Tensor]:
+    """A copy of the parameters and float buffers of every network."""
+    return {
+        f"{name}.{part}": vector.clone()
+        for name, network in learner.nets.named()
+        for part, vector in (("theta", network.flat.theta), ("buffers", network.flat.buffers))
+    }
+
+
+def assert_same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
+    """Bit for bit."""
+    assert a.keys() == b.keys()
+    assert [key for key in a if not torch.equal(a[key], b[key])] == []
+
+
+@pytest.fixture(scope="session")
+def instances() -> Stream:
+    """New Instance: 3 increments, each with one label of each of 6 classes and 18 unlabelled images."""
+    return new_instance(blob_dataset(), increments=3, labels_per_class=1)
+
+
+@pytest.fixture(scope="session")
+def tasks() -> Stream:
+    """New Class: 3 tasks of 2 classes, each with 6 labels and 18 unlabelled images."""
+    return new_class(blob_dataset(), increments=3, labels_per_class=1)
