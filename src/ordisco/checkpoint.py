@@ -103,6 +103,12 @@ def load_latest(directory: Path) -> Loaded:
     raise OrdiscoError(f"no checkpoint in {directory}: start the run again")
 
 
+def newest(directory: Path) -> Path | None:
+    """The newest checkpoint, whole or not."""
+    with told_in_one_line("read", directory):
+        return next(iter(_newest_first(directory)), None)
+
+
 def check_state(value: Any, where: str = "state") -> None:
     """Raise where a state would not come back equal from JSON: a tuple, an integer key, a NaN, …"""
     if isinstance(value, dict):

@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lightning_fabric import Fabric
+
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
-from ordisco.launch import new_run, resumed_run
+from ordisco.launch import judge_of, make_learner, make_logger, new_run, resumed_run, stream_of
 from ordisco.methods import method
 from ordisco.outcome import result_of
+from ordisco.processes import together
 from ordisco.progress import Display
 from ordisco.report import MethodResult, accuracy_curves, comparison_table
-from ordisco.rundir import RunDirectory, write_atomically
+from ordisco.rundir import RunDirectory, resume_command, told_in_one_line, write_atomically
+from ordisco.stopping import Interrupted
 
 FILE = "comparison.json"
 
@@ -34,55 +38,106 @@ class Comparison:
         """Where the run of a method with a seed lives."""
         return self.path / f"{name}-seed{seed}"
 
-    def start(self) -> None:
+    def config_of(self, name: str, seed: int) -> RunConfig:
+        """The configuration of one run."""
+        return dataclasses.replace(self.config, method=name, seed=seed)
+
+    def start(self, fabric: Fabric) -> None:
         """Write down which runs belong here, so that `resume` can make those that are missing."""
-        if self.path.exists() and any(self.path.iterdir()):
-            raise OrdiscoError(
-                f"{self.path} is not empty: continue it with `ordisco resume {self.path}`, or choose another --out"
-            )
-        values = {"methods": list(self.methods), "seeds": list(self.seeds), "config": self.config.to_dict()}
-        write_atomically(self.path / FILE, (json.dumps(values, indent=2) + "\n").encode())
+        stream = stream_of(self.config)  # what is wrong with the options is found before anything is written
+        judge_of(self.config, stream)
+        make_logger(self.config.machine, self.path)
+        for name in self.methods:
+            make_learner(self.config_of(name, self.seeds[0]), stream, fabric)
+        together(fabric, self._claim)
+
+    def _claim(self) -> None:
+        with told_in_one_line("use", self.path):
+            taken = self.path.exists() and any(self.path.iterdir())
+        if taken:
+            known = is_comparison(self.path) or RunDirectory(self.path).settings_file.exists()
+            way = f"continue it with `{resume_command(self.path)}`, or choose another --out" if known else ""
+            raise OrdiscoError(f"{self.path} is not empty: {way or 'choose another --out'}")
+        self._write({})
+
+    def _write(self, more: dict[str, Any]) -> None:
+        values = {"methods": list(self.methods), "seeds": list(self.seeds), "config": self.config.to_dict()} | more
+        write_atomically(self.path / FILE, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
 
     @staticmethod
     def load(path: Path) -> Comparison:
         """Read back what `start` wrote."""
+        file = path / FILE
+        with told_in_one_line("read", file):
+            text = file.read_text(encoding="utf-8", errors="replace")
         try:
-            values: dict[str, Any] = json.loads((path / FILE).read_text())
+            values: dict[str, Any] = json.loads(text)
             config = RunConfig.from_dict(values["config"])
             return Comparison(path, config, tuple(values["methods"]), tuple(values["seeds"]))
-        except (ValueError, KeyError) as error:
-            raise OrdiscoError(f"{path / FILE} is damaged: {error}") from error
+        except (ValueError, KeyError, TypeError, OrdiscoError) as error:
+            raise OrdiscoError(f"{file} is damaged: {error}") from error
 
-    def go(self, display: Display, max_steps: int | None = None) -> list[MethodResult]:
-        """Make every run that is not finished, then compare."""
-        for seed in self.seeds:
-            for name in self.methods:
-                self._one(name, seed, display, max_steps)
-        return [] if max_steps is not None else self.report()
+    def go(self, display: Display, fabric: Fabric, max_steps: int | None = None) -> list[MethodResult]:
+        """Make every run that is not finished, then compare; nothing to compare where `max_steps` ended a run."""
+        complete = True
+        try:
+            for seed in self.seeds:
+                for name in self.methods:
+                    complete &= self._one(name, seed, display, fabric, max_steps)
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped between two runs; {self.how_to_go_on()}") from None
+        return self.report(fabric) if complete else []
 
-    def _one(self, name: str, seed: int, display: Display, max_steps: int | None) -> None:
+    def _one(self, name: str, seed: int, display: Display, fabric: Fabric, max_steps: int | None) -> bool:
         path = self.run_path(name, seed)
-        config = dataclasses.replace(self.config, method=name, seed=seed)
-        if RunDirectory(path).summary_json.exists():
+        directory = RunDirectory(path)
+        finished, begun = fabric.broadcast((directory.summary_json.exists(), directory.settings_file.exists()))
+        if finished:
             display.message(f"{method(name).title}, seed {seed}: finished before, in {path}")
-            return
+            return True
         ready = (
-            resumed_run(path, display) if RunDirectory(path).settings_file.exists() else new_run(config, path, display)
+            resumed_run(path, display, fabric) if begun else new_run(self.config_of(name, seed), path, display, fabric)
         )
         with ready as run:
-            run.go(max_steps)
+            run.resume_with = self.path
+            complete = run.go(max_steps)
+            asked, last = run.asked_to_stop(), (name, seed) == (self.methods[-1], self.seeds[-1])
+        if asked and not last:
+            raise Interrupted(f"stopped as asked after this run; {self.how_to_go_on()}")
+        return complete
 
-    def report(self) -> list[MethodResult]:
+    def how_to_go_on(self) -> str:
+        """The command that makes the runs that are missing."""
+        return f"go on with: {resume_command(self.path)}"
+
+    def report(self, fabric: Fabric) -> list[MethodResult]:
         """The table and the figure of all runs."""
+        fabric.barrier()  # the last summary is written
         results = [
             result_of([RunDirectory.open(self.run_path(name, seed)) for seed in self.seeds], name)
             for name in self.methods
         ]
+        together(fabric, lambda: self._write_report(results))
+        return results
+
+    def _write_report(self, results: list[MethodResult]) -> None:
         x_label = "task" if self.config.stream.scenario == "new-class" else "increment"
         curves: dict[str, Sequence[Sequence[float]]] = {r.method: r.accuracies for r in results}
         accuracy_curves(self.path / "comparison.png", curves, x_label, self.config.stream_name)
-        write_atomically(self.path / "comparison.md", (comparison_table(results) + "\n").encode())
-        return results
+        write_atomically(self.path / "comparison.md", self._markdown(results).encode())
+        self._write({"results": [dataclasses.asdict(result) for result in results]})
+
+    def _markdown(self, results: list[MethodResult]) -> str:
+        seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {self.seeds[0]} to {self.seeds[-1]}"
+        what = f"{self.config.stream_name}, preset {self.config.preset}, {seeds}"
+        parts = [f"# {what}\n", "Accuracy on the classes seen so far.\n", comparison_table(results)]
+        parts.append("![Accuracy after each increment](<comparison.png>)\n")
+        for name in self.methods:
+            grids = sorted((self.run_path(name, self.seeds[0]) / "samples").glob("*.png"))
+            for grid in grids[-1:]:
+                where = grid.relative_to(self.path).as_posix()
+                parts.append(f"![Images generated by {method(name).title}, a row a class](<{where}>)\n")
+        return "\n".join(parts)
 
 
 def is_comparison(path: Path) -> bool:

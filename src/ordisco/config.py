@@ -20,7 +20,9 @@ class MachineSettings(Settings):
     accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     devices: int = setting(1, "processes of data-parallel training, one a device", low=1)
     precision: str = setting("32-true", "number format of the networks", choices=("32-true", "bf16-mixed", "16-mixed"))
-    threads: int | None = setting(None, "CPU threads (default: all cores)", low=1)
+    threads: int | None = setting(
+        None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1
+    )
     data_dir: str | None = setting(None, "folder of the data files (default: ORDISCO_DATA, else a cache)")
     checkpoint_seconds: float = setting(60.0, "seconds between checkpoints within an increment", low=0.0)
     judge: str | None = setting(
@@ -71,5 +73,5 @@ class RunConfig:
                 machine=MachineSettings(**values["machine"]),
                 learner=LearnerSettings.from_dict(values["learner"]),
             )
-        except (KeyError, TypeError) as error:
-            raise OrdiscoError(f"settings.toml does not describe a run of this version: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise OrdiscoError(f"these are not the settings of a run of this version ({error})") from error

@@ -24,7 +24,7 @@ class Evaluation:
     @property
     def accuracy(self) -> float:
         """The share of images that C′ labels rightly."""
-        return float(self.confusion.diagonal().sum() / self.confusion.sum())
+        return int(self.confusion.diagonal().sum()) / int(self.confusion.sum())
 
     @property
     def per_class(self) -> dict[int, float]:
@@ -51,9 +51,7 @@ def evaluate(learner: Learner, test: Split) -> float:
 def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> float | None:
     """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown."""
     known = truth >= 0
-    if not bool(known.any()):
-        return None
-    return float((learner.predict(images[known]).cpu() == truth[known].cpu()).float().mean())
+    return share(learner.predict(images[known]).cpu() == truth[known].cpu()) if bool(known.any()) else None
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:
@@ -61,4 +59,9 @@ def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed
     if learner.nets.G is None:
         return None
     labels = torch.tensor(learner.classes).repeat(-(-count // len(learner.classes)))[:count]
-    return float((judge.predict(learner.sample(labels, seed)).cpu() == labels).float().mean())
+    return share(judge.predict(learner.sample(labels, seed)).cpu() == labels)
+
+
+def share(right: Tensor) -> float:
+    """The share of entries that are true."""
+    return int(right.sum()) / len(right)

@@ -1,51 +1,71 @@
-"""Making a run ready: the machine, the stream, the learner and the directory, new or from a checkpoint."""
+"""Making a run ready: the stream, the learner and the directory, new or from a checkpoint."""
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import torch
 from lightning_fabric import Fabric
+from lightning_fabric.loggers.logger import Logger
 
 from ordisco import checkpoint
 from ordisco.config import MachineSettings, RunConfig
-from ordisco.errors import OrdiscoError
-from ordisco.learner import Learner
+from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError
+from ordisco.learner import SIDES, Learner
 from ordisco.methods import method
+from ordisco.processes import make_fabric, start, together
 from ordisco.progress import Display
 from ordisco.run import Run
 from ordisco.rundir import RunDirectory
 from ordisco.scenarios import build_stream
 from ordisco.stream import Stream
 
+IMAGE_FIELDS = ("dataset", "num_classes", "classes", "data_seed")  # they decide what a label means
 
-def make_fabric(machine: MachineSettings, log_dir: Path | None = None) -> Fabric:
-    """Device, precision and processes as the settings say."""
-    if machine.threads is not None:
-        torch.set_num_threads(machine.threads)
-    loggers: list[Any] = []
-    if machine.tensorboard and log_dir is not None:
-        try:
-            from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
-            loggers = [TensorBoardLogger(log_dir, name="tensorboard", version="")]
-        except ModuleNotFoundError:
-            raise OrdiscoError("tensorboard is not installed: pip install 'ordisco[tensorboard]'") from None
+@contextmanager
+def new_run(
+    config: RunConfig, path: Path, display: Display, fabric: Fabric | None = None, stream: Stream | None = None
+) -> Iterator[Run]:
+    """A run in a new directory, which is locked until the block ends. All that can be wrong is found before."""
+    fabric = fabric or start(config.machine)
+    stream = stream or stream_of(config)
+    judge = judge_of(config, stream)
+    learner = make_learner(config, stream, fabric)
+    logger = make_logger(config.machine, path)
+    created = together(fabric, lambda: RunDirectory.create(path, config.to_dict(), stream.save))
+    with created or RunDirectory(path) as directory, closing(logger):
+        yield Run(config, directory, stream, learner, display, judge, logger)
+
+
+@contextmanager
+def resumed_run(path: Path, display: Display, fabric: Fabric | None = None) -> Iterator[Run]:
+    """A run as its last checkpoint left it; needs nothing but the directory."""
+    config = read_config(path)
+    fabric = fabric or start(config.machine)
+    locked = together(fabric, lambda: RunDirectory.resume(path))
+    with locked or RunDirectory.open(path) as directory:
+        stream = saved_stream(directory, config)
+        learner = make_learner(config, stream, fabric)
+        run = Run(config, directory, stream, learner, display, judge_of(config, stream))
+        run.restore()
+        run.logger = make_logger(config.machine, path, learner.total_steps)
+        fabric.barrier()
+        with closing(run.logger):
+            yield run
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings of a run directory."""
+    directory = RunDirectory.open(path)
+    values = directory.read_settings()
     try:
-        return Fabric(
-            accelerator=machine.accelerator,
-            devices=machine.devices,
-            precision=machine.precision,  # type: ignore[arg-type]
-            strategy="ddp" if machine.devices > 1 else "auto",
-            loggers=loggers,
-        )
-    except (RuntimeError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        raise OrdiscoError(f"cannot use {machine.devices} × {machine.accelerator}: {first}") from error
+        return RunConfig.from_dict(values)
+    except OrdiscoError as error:
+        raise OrdiscoError(f"{directory.settings_file}: {error}") from error
 
 
 def make_learner(config: RunConfig, stream: Stream, fabric: Fabric) -> Learner:
@@ -64,41 +84,14 @@ def make_learner(config: RunConfig, stream: Stream, fabric: Fabric) -> Learner:
 
 def stream_of(config: RunConfig) -> Stream:
     """The stream that the configuration names."""
+    size = config.stream.size
+    if size is not None and size not in SIDES:
+        raise UsageError(f"size = {size} is not allowed: the networks take {', '.join(str(side) for side in SIDES)}")
     data_dir = None if config.machine.data_dir is None else Path(config.machine.data_dir)
-    return build_stream(config.stream, config.stream_name, config.seed, data_dir)
-
-
-@contextmanager
-def new_run(config: RunConfig, path: Path, display: Display, stream: Stream | None = None) -> Iterator[Run]:
-    """A run in a new directory, which is locked until the block ends."""
-    stream = stream or stream_of(config)
-    judge = judge_of(config, stream)
-    fabric = make_fabric(config.machine, path)
-    if config.machine.devices > 1:
-        fabric.launch()
-    learner = make_learner(config, stream, fabric)
-    directory = (
-        RunDirectory.create(path, config.to_dict(), stream.save) if fabric.is_global_zero else RunDirectory(path)
-    )
-    with directory:
-        fabric.barrier()
-        yield Run(config, directory, stream, learner, display, judge)
-
-
-@contextmanager
-def resumed_run(path: Path, display: Display) -> Iterator[Run]:
-    """A run as its last checkpoint left it; needs nothing but the directory."""
-    config = RunConfig.from_dict(RunDirectory.open(path).read_settings())
-    fabric = make_fabric(config.machine, path)
-    if config.machine.devices > 1:
-        fabric.launch()
-    directory = RunDirectory.resume(path) if fabric.is_global_zero else RunDirectory.open(path)
-    with directory:
-        stream = saved_stream(directory, config)
-        run = Run(config, directory, stream, make_learner(config, stream, fabric), display, judge_of(config, stream))
-        run.restore()
-        fabric.barrier()
-        yield run
+    stream = build_stream(config.stream, config.stream_name, config.seed, data_dir)
+    if not len(stream.test_after(0)):
+        raise OrdiscoError(f"{stream.name} has no test images of the first classes, so nothing could be evaluated")
+    return stream
 
 
 def saved_stream(directory: RunDirectory, config: RunConfig) -> Stream:
@@ -112,32 +105,64 @@ def saved_stream(directory: RunDirectory, config: RunConfig) -> Stream:
 
 def judge_of(config: RunConfig, stream: Stream) -> Learner | None:
     """The fixed classifier for generated images, out of the run directory that the settings name."""
-    if config.machine.judge is None:
+    path = config.machine.judge
+    if path is None:
         return None
-    judge = load_learner(Path(config.machine.judge))
+    try:
+        other, judge = read_config(Path(path)), load_learner(Path(path))
+    except OrdiscoError as error:
+        raise UsageError(f"judge = {path!r} is not allowed: a directory of a run is needed ({error})") from error
+    for field in IMAGE_FIELDS:
+        mine, its = getattr(config.stream, field), getattr(other.stream, field)
+        if mine != its:
+            raise UsageError(f"judge = {path!r} is not allowed: its {field} is {its}, that of the stream {mine}")
     if judge.image_shape != stream.image_shape:
-        raise OrdiscoError(
-            f"judge = {config.machine.judge}: its images have shape {judge.image_shape}, "
-            f"those of the stream {stream.image_shape}"
-        )
+        shapes = ("×".join(str(side) for side in shape) for shape in (judge.image_shape, stream.image_shape))
+        raise UsageError("judge = {!r} is not allowed: it takes {} images, the stream has {}".format(path, *shapes))
+    missing = set(stream.classes_after(-1)) - set(judge.classes)
+    if missing:
+        names = ", ".join(stream.dataset.classes[label] for label in sorted(missing))
+        raise UsageError(f"judge = {path!r} is not allowed: it has not learned {names}; finish that run first")
     return judge
 
 
-def load_learner(path: Path) -> Learner:
+def load_learner(path: Path | str, accelerator: str = "auto") -> Learner:
     """The learner of a run directory as its last checkpoint left it, to predict and to sample."""
-    directory = RunDirectory.open(path)
-    config = RunConfig.from_dict(directory.read_settings())
-    loaded = checkpoint.load_latest(directory.checkpoints)
+    config = read_config(Path(path))
+    loaded = checkpoint.load_latest(RunDirectory(Path(path)).checkpoints)
     for line in loaded.skipped:
-        warnings.warn(line, stacklevel=2)
+        warnings.warn(line, OrdiscoWarning, stacklevel=2)
     shape = loaded.state["image_shape"]
+    machine = dataclasses.replace(MachineSettings(), accelerator=accelerator, precision=config.machine.precision)
     learner = Learner(
         method(config.method),
         loaded.state["learner"]["capacity"],
         (shape[0], shape[1], shape[2]),
         config.learner,
         seed=config.seed,
-        fabric=make_fabric(MachineSettings(accelerator=config.machine.accelerator)),
+        fabric=make_fabric(machine),
     )
     learner.load(loaded.tensors, loaded.state["learner"])
     return learner
+
+
+def make_logger(machine: MachineSettings, path: Path, step: int | None = None) -> Logger | None:
+    """TensorBoard where it is wanted; what was logged after `step`, to which a run went back, is hidden."""
+    if not machine.tensorboard:
+        return None
+    try:
+        from lightning_fabric.loggers.tensorboard import TensorBoardLogger
+
+        return TensorBoardLogger(path, "tensorboard", "", purge_step=None if step is None else step + 1)
+    except ModuleNotFoundError:
+        raise OrdiscoError("tensorboard is not installed: pip install 'ordisco[tensorboard]'") from None
+
+
+@contextmanager
+def closing(logger: Logger | None) -> Iterator[None]:
+    """Have everything written at the end, however it comes."""
+    try:
+        yield
+    finally:
+        if logger is not None:
+            logger.finalize("success")

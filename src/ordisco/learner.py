@@ -180,7 +180,7 @@ class Learner:
         self.nets.teacher.module.eval()
         parts = [torch.zeros(0, len(self.classes), device=self.device)]
         for part in images.split(batch):
-            x = normalize(part.to(self.device)).contiguous(memory_format=torch.channels_last)
+            x = normalize(part.to(self.device))
             with self.fabric.autocast():
                 parts.append(self.nets.teacher.module(x)[:, : len(self.classes)].float())
         return torch.cat(parts)

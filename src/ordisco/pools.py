@@ -23,8 +23,7 @@ class Pool:
     def draw(self, count: int) -> tuple[Tensor, Tensor | None]:
         """`count` images in [−1, 1] with their slots; the indices are drawn on the device."""
         index = torch.randint(len(self.images), (count,), device=self.images.device)
-        images = normalize(self.images[index]).contiguous(memory_format=torch.channels_last)
-        return images, None if self.slots is None else self.slots[index]
+        return normalize(self.images[index]), None if self.slots is None else self.slots[index]
 
 
 @dataclass(frozen=True)

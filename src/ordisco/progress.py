@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
 from ordisco.report.words import duration, percent
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 PLAIN_INTERVAL = 10.0  # seconds between plain lines within an increment
+Steps = int | Sequence[int]  # of every increment alike, or of each
 
 
 class Display(Protocol):
     """What a run tells. Increments count from 1; `step` is the number of steps done in the increment."""
 
-    def start(self, title: str, increments: int, steps: int, done_steps: int = 0) -> None:
+    def start(self, title: str, increments: int, steps: Steps, done_steps: int = 0) -> None:
         """A run of `increments` × `steps` begins, or goes on after `done_steps` of them."""
 
     def step(self, increment: int, step: int, losses: Mapping[str, float], images_per_second: float) -> None:
@@ -31,6 +33,9 @@ class Display(Protocol):
 
     def message(self, text: str) -> None:
         """Say something that stays."""
+
+    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+        """Several methods side by side."""
 
     def close(self) -> None:
         """The run is over or broken off."""
@@ -49,18 +54,21 @@ def make_display(stream: TextIO | None = None) -> Display:
 class Pace:
     """Steps done in the whole run and the time that the rest will take at the pace since the start."""
 
-    def __init__(self, increments: int, steps: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
-        self.increments, self.steps, self.done = increments, steps, done
+    def __init__(
+        self, increments: int, steps: Steps, done: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.increments, self.done = increments, done
+        self.steps = [steps] * increments if isinstance(steps, int) else list(steps)
         self._first, self._clock, self._start = done, clock, clock()
 
-    def move(self, increment: int, step: int) -> None:
-        """Note where the run is."""
-        self.done = (increment - 1) * self.steps + step
+    def move(self, increment: int, step: int | None = None) -> None:
+        """Note where the run is: after so many steps of an increment, or at its end."""
+        self.done = sum(self.steps[: increment - 1]) + (self.steps[increment - 1] if step is None else step)
 
     @property
     def total(self) -> int:
         """Steps of all increments."""
-        return self.increments * self.steps
+        return sum(self.steps)
 
     def left(self) -> str:
         """`1 min 05 s left`, or nothing before the first step."""
@@ -73,13 +81,16 @@ class Pace:
 def heading(title: str, pace: Pace) -> str:
     """The line that opens a run."""
     increments = f"{pace.increments} increment" + ("s" if pace.increments != 1 else "")
-    after = f", going on after step {pace.done} of {pace.total}" if pace.done else ""
-    return f"{title}: {increments} of {pace.steps} steps{after}"
+    after = f", going on after step {pace.done:,} of {pace.total:,}" if pace.done else ""
+    low, high = min(pace.steps), max(pace.steps)
+    return f"{title}: {increments} of {low if low == high else f'{low} to {high}'} steps{after}"
 
 
 def losses_in_words(losses: Mapping[str, float]) -> list[str]:
     """`C 0.512`, `D 1.204`, …"""
-    return [f"{name} {value:.3f}" if abs(value) < 100 else f"{name} {value:.3g}" for name, value in losses.items()]
+    return [
+        f"{name} {value:.3f}" if 0.001 <= abs(value) < 100 else f"{name} {value:.3g}" for name, value in losses.items()
+    ]
 
 
 def result_in_words(increment: int, accuracy: float, record: Mapping[str, Any], pace: Pace) -> str:
@@ -101,7 +112,7 @@ class PlainDisplay:
         self._pace = Pace(0, 0, clock=clock)
         self._last = clock()
 
-    def start(self, title: str, increments: int, steps: int, done_steps: int = 0) -> None:
+    def start(self, title: str, increments: int, steps: Steps, done_steps: int = 0) -> None:
         """Print the heading."""
         self._pace = Pace(increments, steps, done_steps, self._clock)
         self._last = self._clock()
@@ -113,22 +124,36 @@ class PlainDisplay:
         if self._clock() - self._last < PLAIN_INTERVAL:
             return
         self._last = self._clock()
-        place = f"increment {increment}/{self._pace.increments}  step {step}/{self._pace.steps}"
+        place = f"increment {increment}/{self._pace.increments}  step {step}/{self._pace.steps[increment - 1]}"
         parts = [place, *losses_in_words(losses), f"{images_per_second:,.0f} images/s", self._pace.left()]
         self.message("  ".join(part for part in parts if part))
 
     def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
         """Print the result."""
-        self._pace.move(increment, self._pace.steps)
+        self._pace.move(increment)
         self._last = self._clock()
         self.message(result_in_words(increment, accuracy, record, self._pace))
 
     def message(self, text: str) -> None:
-        """Print it, at once also in a pipe."""
-        print(text, file=self._stream, flush=True)
+        """Print it, at once also in a pipe; where its reader has gone, such as `head`, training goes on."""
+        try:
+            print(text, file=self._stream, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+        """Print a table whose columns line up."""
+        self.message(f"\n{title}\n\n{comparison_table(results)}")
 
     def close(self) -> None:
         """Nothing to tidy up."""
+
+
+class SilentDisplay(PlainDisplay):
+    """Tells nothing: for all but the first process of a data-parallel run."""
+
+    def message(self, text: str) -> None:
+        """Keep it to itself."""
 
 
 class LiveDisplay:
@@ -140,7 +165,7 @@ class LiveDisplay:
         self._pace = Pace(0, 0, clock=clock)
         self._accuracy: float | None = None
 
-    def start(self, title: str, increments: int, steps: int, done_steps: int = 0) -> None:
+    def start(self, title: str, increments: int, steps: Steps, done_steps: int = 0) -> None:
         """Print the heading and show the bar."""
         from rich.live import Live
 
@@ -156,7 +181,7 @@ class LiveDisplay:
         self._pace.move(increment, step)
         status = [
             f"increment {increment}/{self._pace.increments}",
-            f"step {step}/{self._pace.steps}",
+            f"step {step}/{self._pace.steps[increment - 1]}",
             f"{images_per_second:,.0f} images/s",
         ]
         if self._accuracy is not None:
@@ -167,12 +192,18 @@ class LiveDisplay:
     def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
         """Print the result above the bar."""
         self._accuracy = accuracy
-        self._pace.move(increment, self._pace.steps)
+        self._pace.move(increment)
         self.message(result_in_words(increment, accuracy, record, self._pace))
 
     def message(self, text: str) -> None:
         """Print it above the bar."""
         self._console.print(text, markup=False, soft_wrap=True)
+
+    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+        """Print the table in place of the bar."""
+        self.close()
+        self._console.print()
+        self._console.print(rich_comparison_table(results, title))
 
     def close(self) -> None:
         """Take the bar away and give the cursor back."""

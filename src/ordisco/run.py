@@ -6,15 +6,12 @@ resumed run is, on a CPU, bit for bit the run that was never interrupted.
 
 from __future__ import annotations
 
-import resource
-import signal
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
+from lightning_fabric.loggers.logger import Logger
+from torch import Tensor
 
 from ordisco import checkpoint
 from ordisco.config import RunConfig
@@ -23,22 +20,23 @@ from ordisco.evaluation import assess, evaluate, generated_accuracy, pseudo_labe
 from ordisco.learner import TRACE, Learner, NonFiniteError
 from ordisco.methods import method
 from ordisco.outcome import draw_samples, write_summary
+from ordisco.peak import peak_memory, reset_peak_memory
 from ordisco.progress import Display
-from ordisco.rundir import RunDirectory
+from ordisco.report.words import percent
+from ordisco.rundir import RunDirectory, resume_command
+from ordisco.stopping import Interrupted, StopRequest
 from ordisco.stream import Stream
 
-SHOW_SECONDS = 0.2  # between two updates of the display
+SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
 QUICK_LOOK = 1_000  # test images when --max-steps ends a run early
 
 
-class Interrupted(OrdiscoError):
-    """The run was asked to stop; its state is saved."""
-
-    exit_code = 130
-
-
 class Run:
-    """One learner on one stream, with its directory."""
+    """One learner on one stream, with its directory.
+
+    In a data-parallel run every process has one; all take the same decisions, and only the first, the chief,
+    writes and speaks.
+    """
 
     def __init__(
         self,
@@ -48,74 +46,96 @@ class Run:
         learner: Learner,
         display: Display,
         judge: Learner | None = None,
+        logger: Logger | None = None,
     ) -> None:
         self.config, self.directory, self.stream = config, directory, stream
         self.learner, self.display = learner, display
-        self.judge = judge
+        self.judge, self.logger = judge, logger
+        self.resume_with = directory.path  # what `ordisco resume` is to be given
         self.seconds = 0.0  # of training before this process
         self.started = self.saved_at = self.shown_at = time.monotonic()
         self.shown_steps = learner.total_steps
         self.seconds_before_increment = 0.0
-        self.stop_signal: str | None = None
+        self.saved_place: tuple[int, int] | None = None  # increments and steps done at the last checkpoint
+        self.stop = StopRequest()
 
     @property
     def chief(self) -> bool:
         """Only the first process of a data-parallel run writes and speaks."""
         return self.learner.fabric.is_global_zero
 
-    @property
-    def finished(self) -> bool:
-        """Are all increments learned and the summary written?"""
-        return self.learner.increments == len(self.stream) and self.directory.summary_json.exists()
-
     # ------------------------------------------------------------------ the loop
 
-    def go(self, max_steps: int | None = None) -> None:
-        """Learn what is left of the stream."""
+    def go(self, max_steps: int | None = None) -> bool:
+        """Learn what is left of the stream; False if `max_steps` ended it before."""
+        reset_peak_memory(self.learner.device)
+        try:
+            with self.stop, self.learner.random("run"):
+                self.start_display()
+                if not self.learn(max_steps):
+                    return False
+                if self.chief:
+                    write_summary(self.directory, self.config, self.stream, self.learner)
+                return True
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped at once, without a checkpoint of now; {self.how_to_go_on()}") from None
+        except OrdiscoError as error:
+            if isinstance(error.__cause__, OSError):
+                raise OrdiscoError(f"{error}; when that is put right, {self.how_to_go_on()}") from error.__cause__
+            raise
+
+    def learn(self, max_steps: int | None) -> bool:
+        """The steps that are left, increment by increment."""
         learner, stream = self.learner, self.stream
-        if self.chief:
-            self.display.start(
-                f"{method(self.config.method).title} on {stream.name}, seed {self.config.seed}",
-                len(stream),
-                learner.settings.step.steps,
-                learner.total_steps,
-            )
-        with self.stopping_on_signals(), learner.random("run"):
-            for index in range(learner.increments, len(stream)):
-                if learner.step_in_increment == 0:
-                    learner.begin(stream[index])
-                while not learner.done:
-                    if max_steps is not None and learner.total_steps >= max_steps:
-                        self.quick_look(max_steps)
-                        return
-                    learner.step()
-                    self.between_steps()
-                learner.finish()
-                self.close_increment(index)
-        if self.chief:
-            write_summary(self.directory, self.config, stream, learner)
+        for index in range(learner.increments, len(stream)):
+            if learner.step_in_increment == 0:
+                learner.begin(stream[index])
+            while not learner.done:
+                if max_steps is not None and learner.total_steps >= max_steps:
+                    self.save()
+                    self.quick_look()
+                    return False
+                learner.step()
+                self.between_steps()
+            learner.finish()
+            self.close_increment(index)
+        return True
 
     def between_steps(self) -> None:
         """Record, check, show, save and stop, each when it is time."""
-        learner = self.learner
+        learner, now = self.learner, time.monotonic()
+        stop, save = self.agree(now - self.saved_at > self.config.machine.checkpoint_seconds and not learner.done)
         record = learner.step_in_increment % TRACE == 0 or learner.done
         if record:
             self.check_finite()
-        now = time.monotonic()
-        if record and self.chief:
-            losses = {name: value for name, value in learner.mean_losses().items() if value}
-            place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
-            self.directory.append_metrics({"kind": "step", **place, **losses})
-            learner.fabric.log_dict({f"loss/{name}": value for name, value in losses.items()}, learner.total_steps)
-        if self.chief and record and now - self.shown_at > SHOW_SECONDS:
+            if self.chief:
+                self.record_step()
+        if self.chief and now - self.shown_at > (SHOW_SECONDS if record else SLOW_SECONDS):
             self.show(now)
-        if self.stop_signal is not None:
+        if stop or save:
             self.save()
-            raise Interrupted(
-                f"stopped by {self.stop_signal}, all is saved; go on with: ordisco resume {self.directory.path}"
-            )
-        if now - self.saved_at > self.config.machine.checkpoint_seconds and not learner.done:
-            self.save()
+        if stop:
+            raise Interrupted(f"stopped by {self.stop.reason or 'a signal'}, all is saved; {self.how_to_go_on()}")
+
+    def agree(self, save: bool) -> tuple[bool, bool]:
+        """Whether to stop and whether to save: in a data-parallel run, the same in all processes.
+
+        On the way their losses are averaged, so that one that is not finite is seen by all.
+        """
+        stop, fabric = self.stop.reason is not None, self.learner.fabric
+        if fabric.world_size == 1:
+            return stop, save
+        losses = self.learner.trace[(self.learner.step_in_increment - 1) % TRACE]
+        mine = torch.cat([losses, losses.new_tensor([stop, save and self.chief])])
+        shared = fabric.all_reduce(mine, reduce_op="mean")
+        assert isinstance(shared, Tensor)
+        losses.copy_(shared[:-2])
+        return bool(shared[-2] > 0), bool(shared[-1] > 0)
+
+    def asked_to_stop(self) -> bool:
+        """Has any process been asked to stop?"""
+        stop, fabric = self.stop.reason is not None, self.learner.fabric
+        return stop if fabric.world_size == 1 else fabric.strategy.reduce_boolean_decision(stop, all=False)
 
     def close_increment(self, index: int) -> None:
         """Evaluate, record, draw samples, save."""
@@ -124,7 +144,7 @@ class Run:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
             hidden = learner.increment.labels < 0
-            record = {
+            record: dict[str, Any] = {
                 "kind": "increment",
                 "increment": index + 1,
                 "classes_seen": len(learner.classes),
@@ -144,54 +164,65 @@ class Run:
                 "kept": kept,
             }
             self.directory.append_metrics(record)
-            learner.fabric.log_dict({"accuracy": evaluation.accuracy}, learner.total_steps)
+            shares = ("accuracy", "pseudo_label_accuracy", "generated_accuracy")
+            self.log({name: record[name] for name in shares if record[name] is not None})
             draw_samples(self.directory, learner, stream, index)
             self.display.increment_done(index + 1, evaluation.accuracy, record)
         self.seconds_before_increment = self.elapsed()
         self.save()
+        self.shown_steps, self.shown_at = learner.total_steps, time.monotonic()
 
-    def quick_look(self, max_steps: int) -> None:
-        """--max-steps is reached: save, say how good C′ is by now on a few test images, and how to go on."""
-        self.save()
+    def quick_look(self) -> None:
+        """--max-steps is reached: how good is C′ by now on a few test images?"""
         if self.chief:
             test = self.stream.test_after(self.learner.increments)
             few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
             accuracy = evaluate(self.learner, test[few])
+            steps = self.learner.total_steps
             self.display.message(
-                f"stopped after {max_steps} steps as asked: accuracy {accuracy:.1%} on {len(few):,} test images; "
-                f"go on with: ordisco resume {self.directory.path}"
+                f"stopped after {steps:,} step{'s' if steps != 1 else ''} as asked: "
+                f"accuracy {percent(accuracy)} on {len(few):,} test images"
             )
 
     # ------------------------------------------------------------------ state
 
     def save(self) -> None:
-        """Write a checkpoint: all tensors, and where the run is."""
-        self.saved_at = time.monotonic()
-        if not self.chief:
+        """Write a checkpoint: all tensors, and where the run is; nothing where that is saved already."""
+        place = (self.learner.increments, self.learner.total_steps)
+        if place == self.saved_place:
             return
-        self.check_finite()
         tensors, state = self.learner.state()
-        progress = {
-            "metrics_size": self.directory.metrics_size(),
-            "seconds": self.elapsed(),
-            "seconds_before_increment": self.seconds_before_increment,
-            "image_shape": list(self.learner.image_shape),
-        }
-        checkpoint.save(self.directory.checkpoints, self.learner.total_steps, tensors, {"learner": state, **progress})
-        self.saved_at = time.monotonic()
+        self.check_finite(tensors)
+        if self.chief:
+            progress = {
+                "metrics_size": self.directory.metrics_size(),
+                "seconds": self.elapsed(),
+                "seconds_before_increment": self.seconds_before_increment,
+                "image_shape": list(self.learner.image_shape),
+            }
+            checkpoint.save(
+                self.directory.checkpoints, self.learner.total_steps, tensors, {"learner": state, **progress}
+            )
+        self.saved_at, self.saved_place = time.monotonic(), place
 
     def restore(self) -> None:
         """Go back to the last whole checkpoint; a run killed before its first one begins anew."""
-        if not any(self.directory.checkpoints.glob("step-*")):
+        if checkpoint.newest(self.directory.checkpoints) is None:
             if self.chief:
                 self.directory.truncate_metrics(0)
             return
         loaded = checkpoint.load_latest(self.directory.checkpoints)
-        for line in loaded.skipped if self.chief else ():
+        for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
-        under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
-        self.learner.load(loaded.tensors, state, under_way)
+        try:
+            under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
+            self.learner.load(loaded.tensors, state, under_way)
+        except (KeyError, IndexError, RuntimeError) as error:
+            first = (str(error).splitlines() or [repr(error)])[0]
+            raise OrdiscoError(
+                f"{loaded.path} does not fit {self.directory.settings_file}, put that back as the run wrote it: {first}"
+            ) from error
         self.seconds = loaded.state["seconds"]
         self.seconds_before_increment = loaded.state["seconds_before_increment"]
         self.shown_steps = self.learner.total_steps
@@ -202,16 +233,39 @@ class Run:
         """Seconds of training, those before an interruption included."""
         return self.seconds + time.monotonic() - self.started
 
-    def check_finite(self) -> None:
-        """A loss that is not finite ends the run, with the way back to the last good state."""
+    def check_finite(self, tensors: dict[str, Tensor] | None = None) -> None:
+        """A loss or a weight that is not finite ends the run; the last good state stays."""
+        learner = self.learner
         try:
-            self.learner.check_finite()
+            learner.check_finite()
+            for name, tensor in (tensors or {}).items():
+                if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                    raise NonFiniteError(
+                        f"{name} is not finite after step {learner.step_in_increment} of increment "
+                        f"{learner.increments + 1}, though the losses were: lower the learning rate"
+                    )
         except NonFiniteError as error:
-            last = sorted(self.directory.checkpoints.glob("step-*"))
-            where = f"the last good checkpoint is {last[-1]}" if last else "there was no checkpoint yet"
+            last = checkpoint.newest(self.directory.checkpoints)
+            where = f"the last good checkpoint is {last}" if last else "there was no checkpoint yet"
             raise NonFiniteError(f"{error}; {where}") from None
 
     # ------------------------------------------------------------------ the outside
+
+    def how_to_go_on(self) -> str:
+        """The command that continues the run."""
+        return f"go on with: {resume_command(self.resume_with)}"
+
+    def start_display(self) -> None:
+        """Say what is to be done; offline replay takes more steps in later increments."""
+        learner, increments = self.learner, len(self.stream)
+        growing = learner.method.replay.startswith("offline")
+        steps = learner.settings.step.steps
+        self.display.start(
+            f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
+            increments,
+            [steps * (index + 1 if growing else 1) for index in range(increments)],
+            learner.total_steps,
+        )
 
     def show(self, now: float) -> None:
         """Tell the display how far we are."""
@@ -220,32 +274,20 @@ class Run:
         steps = learner.total_steps - self.shown_steps
         rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now
-        losses = {name: value for name, value in learner.mean_losses().items() if value}
-        self.display.step(learner.increments + 1, learner.step_in_increment, losses, rate)
+        self.display.step(learner.increments + 1, learner.step_in_increment, self.losses(), rate)
 
-    @contextmanager
-    def stopping_on_signals(self) -> Iterator[None]:
-        """Ctrl-C and a cluster's SIGTERM end the run after the step under way, saved."""
+    def losses(self) -> dict[str, float]:
+        """The mean of each loss term over the last steps; those that a method lacks are left out."""
+        return {name: value for name, value in self.learner.mean_losses().items() if value}
 
-        def note(number: int, frame: object) -> None:
-            if self.stop_signal is not None:  # asked twice: at once
-                raise KeyboardInterrupt
-            self.stop_signal = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    def record_step(self) -> None:
+        """Append the losses to metrics.jsonl."""
+        losses, learner = self.losses(), self.learner
+        place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
+        self.directory.append_metrics({"kind": "step", **place, **losses})
+        self.log({f"loss/{name}": value for name, value in losses.items()})
 
-        try:
-            old: dict[int, Any] = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not in the main thread: the caller handles signals
-            old = {}
-        try:
-            yield
-        finally:
-            for number, handler in old.items():
-                signal.signal(number, handler)
-
-
-def peak_memory(device: torch.device) -> int:
-    """The most memory that this process has held: on the GPU if it uses one, else in RAM."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    def log(self, values: dict[str, float]) -> None:
+        """To TensorBoard, where it is wanted."""
+        if self.logger is not None:
+            self.logger.log_metrics(values, self.learner.total_steps)

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -51,6 +52,12 @@ def write_durably(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Wait until the disk has what was written to a file."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def sync_directory(path: Path) -> None:
     """Make renames inside a directory durable."""
     if os.name == "nt":  # Windows cannot open a directory
@@ -87,6 +94,11 @@ def default_path(stream: str, method: str, seed: int, root: Path = Path("runs"))
     return path
 
 
+def resume_command(path: Path) -> str:
+    """`ordisco resume PATH`, as a shell wants it."""
+    return f"ordisco resume {shlex.quote(str(path))}"
+
+
 class RunDirectory:
     """The files of one run by name. `create` and `resume` hold its lock until `close`; `open` only reads."""
 
@@ -113,6 +125,8 @@ class RunDirectory:
         try:
             run._refuse_if_taken()  # another process may have made it a run before the lock was ours
             manifest_writer(run.stream_file)
+            with told_in_one_line("write", run.stream_file):
+                sync_file(run.stream_file)
             run.write_text("settings.toml", tomli_w.dumps(without_none(settings)))
         except BaseException:
             run.close()
@@ -166,7 +180,7 @@ class RunDirectory:
             names = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
         if self.settings_file.name in names:
             raise OrdiscoError(
-                f"{self.path} already holds a run: continue it with `ordisco resume {self.path}`, "
+                f"{self.path} already holds a run: continue it with `{resume_command(self.path)}`, "
                 "or choose another --out"
             )
         ours = {LOCK, self.stream_file.name}  # what a crash inside `create` leaves
@@ -209,9 +223,9 @@ class RunDirectory:
         """The length of metrics.jsonl in bytes, for a checkpoint: so many bytes are on the disk to stay."""
         if not self.metrics_file.exists():
             return 0
-        with told_in_one_line("write", self.metrics_file), self.metrics_file.open("rb+") as file:
-            os.fsync(file.fileno())
-            return os.fstat(file.fileno()).st_size
+        with told_in_one_line("write", self.metrics_file):
+            sync_file(self.metrics_file)
+            return self.metrics_file.stat().st_size
 
     def truncate_metrics(self, count: int) -> None:
         """Cut metrics.jsonl back to the length that a checkpoint remembers."""

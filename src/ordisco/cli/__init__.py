@@ -46,15 +46,27 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         return int(args.command(args) or 0)
     except OrdiscoError as error:
-        print(f"ordisco: error: {error}", file=sys.stderr)
+        stopped = error.exit_code == 130  # as asked, which is no error
+        print(f"ordisco: {'' if stopped else 'error: '}{error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("ordisco: error: interrupted", file=sys.stderr)
+        print("ordisco: interrupted", file=sys.stderr)
         return 130
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print("ordisco: error: not enough memory: lower the widths or the batch sizes", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    """Torch has a class of its own for GPUs, and only words for the CPU."""
+    words = ("can't allocate memory", "Storage size calculation overflowed")
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or any(part in str(error) for part in words)
+    )

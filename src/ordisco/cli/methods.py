@@ -29,17 +29,8 @@ def run(args: argparse.Namespace) -> None:
     from rich.table import Table
 
     table = Table(title=f"{len(TABLE)} methods", caption="every method runs with every --unlabeled-loss and --c-net")
-    for column in (
-        "name",
-        "labels kept",
-        "UMB",
-        "penalty on C",
-        "GAN",
-        "replay",
-        "D stabilised",
-        "in the paper",
-    ):
-        table.add_column(column)
+    for column in ("name", "memory", "penalty on C", "generative replay", "in the paper"):
+        table.add_column(column, no_wrap=column == "name")
     for row in TABLE:
         table.add_row(*cells(row))
     Console().print(table)
@@ -47,11 +38,14 @@ def run(args: argparse.Namespace) -> None:
 
 def cells(row: Method) -> tuple[str, ...]:
     """A method in words."""
-    memory = {"none": "–", "labels": "all", "herding": "200 by mean of feature", "all": "all images"}[row.memory]
-    umb = "–" if not row.umb else f"{int(row.umb):,} images" if row.umb >= 100 else f"{row.umb:g} × G's bytes"
+    memory = {"none": "–", "labels": "labels", "herding": "200 labels by mean of feature", "all": "all images"}
+    kept = [memory[row.memory]]
+    if row.umb:
+        kept.append(f"UMB of {int(row.umb):,} images" if row.umb >= 100 else f"UMB of {row.umb:g} × G's bytes")
     if row.head == "cosine":
-        umb += ", UC"
+        kept.append("Unified Classifier")
     penalty = "–" if row.penalty == "none" else f"{row.penalty.upper()} on {row.penalty_on}"
-    yes = {True: "yes", False: "–"}
-    replay = "–" if row.replay == "none" else row.replay
-    return row.name, memory, umb, penalty, yes[row.gan], replay, yes[row.stabilize], row.where
+    replay = ["–"] if not row.gan else ["no replay"] if row.replay == "none" else [row.replay]
+    if row.stabilize:
+        replay.append("D stabilised")
+    return row.name, ", ".join(kept), penalty, ", ".join(replay), row.where

@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--num-classes", type=int, default=10, metavar="INT", help="classes (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     for group in (ClassifierSettings, GanSettings):
-        add_settings(parser, group)
+        add_settings(parser, group, "paper")
     parser.set_defaults(command=run)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ordisco.errors import UsageError
@@ -24,17 +23,18 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def add_settings(parser: argparse.ArgumentParser, cls: type[Settings], skip: Iterable[str] = ()) -> None:
-    """One option a field; an option that is not given leaves the field to its preset or default."""
-    group = parser.add_argument_group(cls.__doc__.splitlines()[0].rstrip(".") if cls.__doc__ else cls.__name__)
+def add_settings(
+    parser: argparse.ArgumentParser, cls: type[Settings], default: str = "default", note: str | None = None
+) -> None:
+    """One option a field; one that is not given leaves the field to the stream, the preset or the default."""
+    title = cls.__doc__.splitlines()[0].rstrip(".") if cls.__doc__ else cls.__name__
+    group = parser.add_argument_group(title, note)
     for field in dataclasses.fields(cls):
-        if field.name in skip or not field.metadata:
+        if not field.metadata:
             continue
         kind, _ = value_type(cls, field.name)
-        text = f"{field.metadata['help']} ({allowed(field)}; default: {field.default})".replace("%", "%%")
+        text, choices = described(field, default), field.metadata["choices"]
         if kind is bool:
-            default = "" if field.default is None else f" (default: {'on' if field.default else 'off'})"
-            text = f"{field.metadata['help']}{default}".replace("%", "%%")
             group.add_argument(
                 flag(field.name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
             )
@@ -42,11 +42,23 @@ def add_settings(parser: argparse.ArgumentParser, cls: type[Settings], skip: Ite
             group.add_argument(
                 flag(field.name),
                 type=kind,
-                choices=field.metadata["choices"],
+                choices=choices,
                 default=argparse.SUPPRESS,
-                metavar=None if field.metadata["choices"] else kind.__name__.upper(),
+                metavar=None if choices else kind.__name__.upper(),
                 help=text,
             )
+
+
+def described(field: dataclasses.Field[Any], default: str) -> str:
+    """The help text of a field with its range and, under the given name, its default."""
+    notes = []
+    if field.metadata["low"] is not None or field.metadata["high"] is not None:
+        notes.append(allowed(field))
+    if field.default is not None:
+        value = {True: "on", False: "off"}[field.default] if isinstance(field.default, bool) else field.default
+        notes.append(f"{default}: {value}")
+    text = field.metadata["help"] + (f" ({'; '.join(notes)})" if notes else "")
+    return text.replace("%", "%%")
 
 
 def given(args: argparse.Namespace, cls: type[Settings]) -> dict[str, Any]:

@@ -19,24 +19,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Find out what the directory holds and finish it."""
-    from ordisco.cli.run import show_comparison
+    from ordisco.cli.run import show_comparison, tell_where
     from ordisco.compare import Comparison, is_comparison
-    from ordisco.launch import resumed_run
-    from ordisco.progress import make_display
+    from ordisco.launch import read_config, resumed_run
+    from ordisco.processes import one_voice, start
+    from ordisco.rundir import RunDirectory
 
-    display = make_display()
-    try:
-        if is_comparison(args.path):
-            comparison = Comparison.load(args.path)
-            results = comparison.go(display)
-        else:
-            with resumed_run(args.path, display) as single:
-                if single.finished:
-                    display.message(f"{args.path} is finished: see {single.directory.summary_markdown}")
-                    return
-                single.go()
-            display.message(f"everything is in {args.path}; start with {args.path / 'summary.md'}")
+    path: Path = args.path
+    comparison = Comparison.load(path) if is_comparison(path) else None
+    config = read_config(path) if comparison is None else comparison.config
+    directory = RunDirectory(path)
+    if comparison is None and directory.summary_json.exists():
+        print(f"{path} is finished: see {directory.summary_markdown}")
+        return
+    fabric = start(config.machine)
+    with one_voice(fabric) as display:
+        if comparison is not None:
+            show_comparison(display, comparison.go(display, fabric), path)
             return
-    finally:
-        display.close()
-    show_comparison(results, comparison.path)
+        with resumed_run(path, display, fabric) as single:
+            complete = single.go()
+        tell_where(display, path, complete)

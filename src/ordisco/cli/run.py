@@ -11,11 +11,12 @@ from ordisco.cli.options import add_settings, given
 from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import UsageError
 from ordisco.methods import METHODS
-from ordisco.presets import PRESETS, preset, preset_stream
+from ordisco.presets import PRESETS, preset, preset_stream, preset_threads
 from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, stream_settings
 from ordisco.settings import GROUPS
 
 if TYPE_CHECKING:
+    from ordisco.progress import Display
     from ordisco.report import MethodResult
 
 DEMO_STREAM, DEMO_METHODS = "digits-5-new-class", ("ordisco", "smb")
@@ -25,6 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command."""
     parser = subparsers.add_parser(
         "run",
+        usage="ordisco run [STREAM] [--method M ...] [--preset P] [--seed N] [--out DIR] [options]",
         help="learn a stream and evaluate after each increment",
         description="Learn a stream and evaluate after each increment. Without arguments: ORDisCo and SMB on the "
         "embedded digits, side by side.",
@@ -32,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("name", metavar="STREAM", nargs="?", help=f"what to learn (default: {DEMO_STREAM})")
     parser.add_argument(
-        "--method", action="append", metavar="M", help="a row of `ordisco methods`; repeat it to compare"
+        "--method", action="append", metavar="M", help="a row of `ordisco methods`, or all; repeat it to compare"
     )
     parser.add_argument("--preset", choices=tuple(PRESETS), help="settings (default: demo for digits, else small)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the split and of learning (default: 0)")
@@ -42,8 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--dry-run", action="store_true", help="print settings, sizes and an estimate of the time, and stop"
     )
-    for group in (StreamSettings, *GROUPS, MachineSettings):
-        add_settings(parser, group)
+    add_settings(parser, StreamSettings, note="A named stream sets its own defaults.")
+    for group in GROUPS:
+        add_settings(parser, group, "paper")
+    add_settings(parser, MachineSettings)
     parser.set_defaults(command=run)
 
 
@@ -56,27 +60,29 @@ def run(args: argparse.Namespace) -> None:
         for name in methods:
             dry_run(dataclasses.replace(config, method=name))
         return
-    from ordisco.compare import Comparison
-    from ordisco.progress import make_display
+    from ordisco.processes import one_voice, start
     from ordisco.rundir import default_path
 
-    display = make_display()
-    try:
+    fabric = start(config.machine)
+    with one_voice(fabric) as display:
+        path: Path = fabric.broadcast(args.out or default_path(config.stream_name, title_of(methods), config.seed))
         if len(methods) == 1 and len(seeds) == 1:
             from ordisco.launch import new_run
 
-            path = args.out or default_path(config.stream_name, config.method, config.seed)
-            with new_run(config, path, display) as single:
-                single.go(args.max_steps)
-            display.message(f"everything is in {path}; start with {path / 'summary.md'}")
+            with new_run(config, path, display, fabric) as single:
+                complete = single.go(args.max_steps)
+            tell_where(display, path, complete)
             return
-        path = args.out or default_path(config.stream_name, "+".join(methods), config.seed)
+        from ordisco.compare import Comparison
+
         comparison = Comparison(path, config, methods, seeds)
-        comparison.start()
-        results = comparison.go(display, args.max_steps)
-    finally:
-        display.close()
-    show_comparison(results, comparison.path)
+        comparison.start(fabric)
+        show_comparison(display, comparison.go(display, fabric, args.max_steps), path)
+
+
+def title_of(methods: tuple[str, ...]) -> str:
+    """The methods' part of a directory's name."""
+    return "+".join(methods) if len(methods) <= 3 else f"{methods[0]}+{len(methods) - 1}-others"
 
 
 def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...], tuple[int, ...]]:
@@ -86,15 +92,18 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     if args.max_steps is not None and args.max_steps < 1:
         raise UsageError(f"max_steps = {args.max_steps} is not allowed: 1 or more")
     name = args.name or DEMO_STREAM
-    methods = tuple(dict.fromkeys(args.method or (DEMO_METHODS if args.name is None else ("ordisco",))))
+    asked = args.method or (DEMO_METHODS if args.name is None else ("ordisco",))
+    methods = tuple(METHODS) if "all" in asked else tuple(dict.fromkeys(asked))
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"method = {method!r} is not allowed: one of {', '.join(METHODS)}")
+            raise UsageError(f"method = {method!r} is not allowed: all, or one of {', '.join(METHODS)}")
     stream = stream_settings(name)
     chosen = args.preset or ("demo" if stream.dataset == "digits" else "small")
     stream = dataclasses.replace(preset_stream(chosen, stream), **given(args, StreamSettings))
+    if stream.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
+        stream = dataclasses.replace(stream, dataset=str(Path(stream.dataset).expanduser().resolve()))
     changes = {key: value for group in GROUPS for key, value in given(args, group).items()}
-    machine = MachineSettings(**given(args, MachineSettings))
+    machine = MachineSettings(**({"threads": preset_threads(chosen)} | given(args, MachineSettings)))
     if machine.data_dir is not None:
         machine = dataclasses.replace(machine, data_dir=str(Path(machine.data_dir).resolve()))
     if machine.judge is not None:
@@ -102,20 +111,26 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     short = name if name in STREAMS or name in DATASETS else Path(name).resolve().stem
     learner = preset(chosen).replace(**changes)
     config = RunConfig(short, stream, methods[0], chosen, args.seed, machine, learner)
+    dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
 
 
-def show_comparison(results: list[MethodResult], path: Path) -> None:
+def tell_where(display: Display, path: Path, complete: bool) -> None:
+    """The last line of a run."""
+    if complete:
+        display.message(f"everything is in {path}; start with {path / 'summary.md'}")
+    else:
+        from ordisco.rundir import resume_command
+
+        display.message(f"go on with: {resume_command(path)}")
+
+
+def show_comparison(display: Display, results: list[MethodResult], path: Path) -> None:
     """The table of all methods, and where the pictures are."""
     if not results:
+        tell_where(display, path, complete=False)
         return
-    from rich.console import Console
-
-    from ordisco.report import rich_comparison_table
-
-    console = Console()
-    console.print(rich_comparison_table(results, "accuracy on the classes seen"))
-    console.print(f"curves: {path / 'comparison.png'}", soft_wrap=True, highlight=False)
-    grids = sorted(path.glob("*/samples/*.png"))
-    if grids:
-        console.print(f"generated images: {grids[-1]}", soft_wrap=True, highlight=False)
+    display.comparison(results, "accuracy on the classes seen")
+    display.message(f"table and curves: {path / 'comparison.md'}, {path / 'comparison.png'}")
+    for folder in sorted(path.glob("*/samples"))[:1]:
+        display.message(f"generated images: {max(folder.glob('*.png'))}")

@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the manifest: indices, seed, data checksum")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fail unless this saved manifest is the same stream")
-    add_settings(parser, StreamSettings)
+    add_settings(parser, StreamSettings, note="A named stream sets its own defaults.")
     parser.set_defaults(command=run)
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.grow import grow_linear
+from ordisco.nets.layout import channels_last
 from ordisco.unified import CosineHead
 
 
@@ -46,6 +47,14 @@ def conv_block(channels_in: int, channels_out: int, kernel: int) -> list[nn.Modu
     ]
 
 
+class ChannelsLast(nn.Module):
+    """The layout in which convolutions run fastest."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same images."""
+        return channels_last(x)
+
+
 class GlobalAverage(nn.Module):
     """Mean over the pixels of each channel."""
 
@@ -68,6 +77,7 @@ class NineConv(Classifier):
         super().__init__()
         w = width
         self.features = nn.Sequential(
+            ChannelsLast(),
             *conv_block(image_shape[0], w, 3),
             *conv_block(w, w, 3),
             *conv_block(w, w, 3),
@@ -96,15 +106,19 @@ class WideBlock(nn.Module):
         self.norm2 = nn.BatchNorm2d(channels_out)
         self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self.shortcut = None
+        self.stride, self.shortcut = stride, None
         if stride != 1 or channels_in != channels_out:
-            self.shortcut = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
+            self.shortcut = nn.Conv2d(channels_in, channels_out, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """X plus two convolutions of it."""
         active = F.leaky_relu(self.norm1(x), 0.1)
         out = self.conv2(self.dropout(F.leaky_relu(self.norm2(self.conv1(active)), 0.1)))
-        return out + (x if self.shortcut is None else self.shortcut(active))
+        if self.shortcut is None:
+            return out + x
+        # Every other pixel, then 1×1: a strided 1×1 convolution of few channels in channels-last layout
+        # writes past its memory in oneDNN (seen with torch 2.13).
+        return out + self.shortcut(active[:, :, :: self.stride, :: self.stride])
 
 
 class WideResNet(Classifier):
@@ -119,7 +133,7 @@ class WideResNet(Classifier):
         head: str = "linear",
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.Conv2d(image_shape[0], 16, 3, padding=1, bias=False)]
+        layers: list[nn.Module] = [ChannelsLast(), nn.Conv2d(image_shape[0], 16, 3, padding=1, bias=False)]
         channels = 16
         for group, out in enumerate((width, 2 * width, 4 * width)):
             for block in range(4):

@@ -7,6 +7,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ordisco.nets.layout import channels_last
 from ordisco.nets.spectral import Spectral, SpectralConv2d, SpectralLinear
 
 
@@ -57,7 +58,7 @@ class Discriminator(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (n, classes): row i holds D(x_i, y) for every y."""
-        h = F.relu(self.blocks(x))
+        h = F.relu(self.blocks(channels_last(x)))
         phi = h.flatten(1) if self.head == "flat" else h.sum(dim=(2, 3))
         return self.realness(phi) + self.classes(phi)
 

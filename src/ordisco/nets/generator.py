@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.grow import grow_rows
+from ordisco.nets.layout import channels_last
 
 
 class ConditionalBatchNorm(nn.Module):
@@ -75,7 +76,8 @@ class Generator(nn.Module):
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         """Images of classes y."""
-        x = self.project(z).view(-1, self.width, 4, 4).contiguous(memory_format=torch.channels_last)
+        x = self.project(z).view(-1, self.width, 4, 4)
+        x = channels_last(x)
         for block in self.blocks:
             x = block(x, y)
         return torch.tanh(self.out(F.relu(self.norm(x))))

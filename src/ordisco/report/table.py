@@ -78,7 +78,7 @@ def rich_comparison_table(results: Sequence[MethodResult], title: str = "") -> T
     from rich.text import Text
 
     best = max(statistics.fmean(result.final) for result in results)
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False)
     for column, name in enumerate(HEADER):
         table.add_column(name, justify="right" if column else "left")
     for result in results:

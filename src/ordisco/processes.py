@@ -1,0 +1,96 @@
+"""The processes of a run: device, precision, and data-parallel training that decides and speaks with one voice."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from lightning_fabric import Fabric
+
+from ordisco.allocator import keep_freed_memory
+from ordisco.config import MachineSettings
+from ordisco.errors import OrdiscoError, UsageError
+from ordisco.progress import Display, SilentDisplay, make_display
+
+T = TypeVar("T")
+
+
+def make_fabric(machine: MachineSettings) -> Fabric:
+    """Device and precision as the settings say; processes are not started."""
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    keep_freed_memory()
+    if machine.threads is not None:
+        torch.set_num_threads(machine.threads)
+    try:
+        return Fabric(
+            accelerator=machine.accelerator,
+            devices=machine.devices,
+            precision=machine.precision,  # type: ignore[arg-type]
+            strategy="ddp" if machine.devices > 1 else "auto",
+        )
+    except (RuntimeError, ValueError) as error:
+        available = "auto, cpu" + (", cuda" if torch.cuda.is_available() else "")
+        first = (str(error).splitlines() or [repr(error)])[0]
+        raise UsageError(
+            f"accelerator = {machine.accelerator!r} with devices = {machine.devices} is not allowed on this machine, "
+            f"which has {available}: {first}"
+        ) from error
+
+
+def start(machine: MachineSettings) -> Fabric:
+    """The same, with the processes of a data-parallel run started.
+
+    Fabric starts them by running this program again with the same arguments, so whatever they have to agree
+    on, such as the name of the directory, is decided by the first and broadcast.
+    """
+    fabric = make_fabric(machine)
+    if machine.devices > 1:
+        logging.getLogger("lightning_utilities.core.rank_zero").setLevel(logging.WARNING)
+        fabric.launch()
+        if machine.threads is not None:
+            torch.set_num_threads(machine.threads)  # Fabric has shared out the cores
+    return fabric
+
+
+def together(fabric: Fabric, work: Callable[[], T]) -> T | None:
+    """Do something in the first process only; where it fails, it fails for all."""
+    result: T | None = None
+    failure: OrdiscoError | None = None
+    if fabric.is_global_zero:
+        try:
+            result = work()
+        except OrdiscoError as error:
+            failure = error
+    failure = fabric.broadcast(failure)
+    if failure is not None:
+        raise failure
+    return result
+
+
+@contextmanager
+def one_voice(fabric: Fabric) -> Iterator[Display]:
+    """A display, and errors, in the first process; the others end silently when they fail alike or are left alone."""
+    display = make_display() if fabric.is_global_zero else SilentDisplay(sys.stdout)
+    try:
+        yield display
+    except (OrdiscoError, KeyboardInterrupt):
+        if fabric.is_global_zero:
+            raise
+        raise SystemExit(0) from None  # another code would have Fabric kill the first, which may be saving
+    except RuntimeError as error:
+        if fabric.world_size == 1 or not is_lost_connection(error):
+            raise
+        if not fabric.is_global_zero:
+            raise SystemExit(0) from None
+        raise OrdiscoError("a process of the data-parallel run has ended; go on with `ordisco resume`") from error
+    finally:
+        display.close()
+
+
+def is_lost_connection(error: RuntimeError) -> bool:
+    """Did a collective operation fail because another process has gone?"""
+    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
