@@ -15,7 +15,7 @@ from ordisco.methods import METHODS
 from ordisco.scenarios import STREAMS
 from tiny import DATA, STREAM, TINY, arguments, call, one_line
 
-COMMANDS = ("run", "resume", "stream", "data", "methods", "nets")
+COMMANDS = ("run", "resume", "stream", "data", "methods", "nets", "bench")
 
 
 def test_help_needs_neither_torch_nor_half_a_second():
@@ -113,13 +113,19 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("argv", "message"), WRONG, ids=[" ".join(argv) for argv, _ in WRONG])
-@pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["", "dry"])
-def test_a_wrong_option_is_one_line_and_exit_code_2(argv, message, more, tmp_path, capsys, monkeypatch):
-    if more and argv[0] != "run":
-        pytest.skip("only `run` has a dry run")
+def name_of(part):
+    return " ".join(part) if isinstance(part, list) else ""
+
+
+WRONG_DRY = [([*argv, "--dry-run"], message) for argv, message in WRONG if argv[0] == "run"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"), [*WRONG, *WRONG_DRY], ids=lambda part: " ".join(part) if isinstance(part, list) else ""
+)
+def test_a_wrong_option_is_one_line_and_exit_code_2(argv, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = call(capsys, *argv, *more)
+    code, out, err = call(capsys, *argv)
     assert code == 2
     line = one_line(err)
     assert line.startswith("ordisco: error: ")

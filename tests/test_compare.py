@@ -12,7 +12,7 @@ from ordisco.compare import Comparison
 from ordisco.learner import Learner
 from ordisco.run import Run
 from ordisco.rundir import RunDirectory
-from tiny import STREAM, arguments, assert_same_outcome, call, one_line, records
+from tiny import STREAM, arguments, assert_same_outcome, call, one_line, records, without_figures
 
 BOTH = ("--method", "ordisco", "--method", "smb")
 
@@ -83,6 +83,7 @@ def test_resuming_a_finished_comparison_shows_it_again(compared, capsys):
 
 @pytest.mark.parametrize("moment", ["between the runs", "after the last step of the first"])
 def test_a_comparison_stopped_between_two_runs_goes_on(tmp_path, capsys, monkeypatch, moment):
+    without_figures(monkeypatch)
     path = tmp_path / "both"
     new_run, close_increment = compare.new_run, Run.close_increment
 
@@ -114,7 +115,8 @@ def test_a_comparison_stopped_between_two_runs_goes_on(tmp_path, capsys, monkeyp
     assert (path / "comparison.png").exists()
 
 
-def test_a_comparison_stopped_inside_a_run_goes_on_there(tmp_path, capsys):
+def test_a_comparison_stopped_inside_a_run_goes_on_there(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     path = tmp_path / "both"
     code, out, err = call(capsys, *arguments(path, "--method", "st", "--method", "smb", "--max-steps", "1", steps=2))
     assert (code, err) == (0, "")

@@ -18,7 +18,7 @@ from ordisco.cli import main
 from ordisco.learner import Learner
 from ordisco.rundir import RunDirectory
 from ordisco.step import TERMS
-from tiny import arguments, assert_same_outcome, call, one_line, records
+from tiny import arguments, assert_same_outcome, call, one_line, records, without_figures
 
 EVERY_STEP = ("--checkpoint-seconds", "0")
 
@@ -101,9 +101,14 @@ endings = {
     "the confusion matrix, half written": lambda: kill_in(os, "write", 1, "confusion.png"),
     "the summary, before it has its name": lambda: kill_in(os, "replace", 1, "summary.json"),
 }
-killed = [place for place, prepare in places.items() if session(prepare)]
+killed, lengths = [], []
+for place, prepare in places.items():
+    began = time.monotonic()
+    if session(prepare):
+        killed.append(place)
+    lengths.append(time.monotonic() - began)
 for _ in range(3):
-    seconds = rng.uniform(0.0, 0.35)
+    seconds = rng.uniform(0.5, 1.5) * min(lengths[1:])  # about a step or two, too short to finish
     if session(lambda: None, seconds):
         killed.append(f"after {seconds:.2f} s")
 killed += [place for place, prepare in endings.items() if session(prepare)]
@@ -128,6 +133,11 @@ def test_a_run_killed_again_and_again_is_the_run_never_interrupted(tmp_path, ref
 # ---------------------------------------------------------------------- signals
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    without_figures(monkeypatch)
+
+
 def at_step(monkeypatch, number, action):
     """Do something in the middle of a step of the run."""
     step = Learner.step
@@ -140,6 +150,7 @@ def at_step(monkeypatch, number, action):
     monkeypatch.setattr(Learner, "step", with_action)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("name", "word"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
 def test_a_signal_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch, reference, name, word):
     run = tmp_path / "my run"  # the space wants quotes in the shell
@@ -158,6 +169,7 @@ def test_a_signal_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch, ref
     assert_same_outcome(run, reference)
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_second_signal_stops_at_once_and_loses_only_the_steps_since_the_last_checkpoint(
     tmp_path, capsys, monkeypatch, reference
 ):
@@ -187,6 +199,7 @@ def test_a_signal_that_was_switched_off_stays_off(tmp_path, capsys, monkeypatch)
     assert "stopped after 3 steps as asked" in out
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_signal_after_the_last_step_lets_the_run_end(tmp_path, capsys, monkeypatch, reference):
     finish = Learner.finish
 
@@ -214,9 +227,10 @@ def damage(checkpoint):
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, reference):
     run = tmp_path / "run"
-    assert call(capsys, *arguments(run, *EVERY_STEP, "--max-steps", "9"))[0] == 0
+    assert call(capsys, *arguments(run, *EVERY_STEP, "--max-steps", "6"))[0] == 0
     older, newer = sorted((run / "checkpoints").iterdir())
-    assert (older.name, newer.name) == ("step-0000000008", "step-0000000009")
+    assert (older.name, newer.name) == ("step-0000000005", "step-0000000006")
+    assert len(records(run)) == 1  # recorded after the older checkpoint
     damage(newer)
     both = tmp_path / "both"
     shutil.copytree(run, both)
@@ -225,7 +239,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, ref
     code, out, err = call(capsys, "resume", run)
     assert (code, err) == (0, "")
     assert f"checkpoint {newer} is damaged and was skipped: the checksum of tensors.safetensors is wrong\n" in out
-    assert "going on after step 8 of 12" in out
+    assert "going on after step 5 of 12" in out
     assert_same_outcome(run, reference)
 
     code, out, err = call(capsys, "resume", both)
@@ -313,6 +327,8 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypat
 @pytest.mark.parametrize("file", ["tensors.safetensors", "metrics.jsonl", "increment-02.png", "accuracy.png"])
 def test_a_full_disk_is_one_line_and_the_last_good_state_stays(tmp_path, capsys, monkeypatch, reference, file):
     run, write = tmp_path / "run", os.write
+    if file != "accuracy.png":
+        without_figures(monkeypatch)
 
     def full(descriptor, data):
         begun = (run / "checkpoints" / "step-0000000006").exists()
@@ -361,6 +377,7 @@ def test_two_runs_cannot_write_into_one_directory(tmp_path, capsys, reference):
     assert (reference / "metrics.jsonl").read_bytes() == metrics
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path, capsys, monkeypatch, reference):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:

@@ -20,7 +20,7 @@ from ordisco.evaluation import assess
 from ordisco.learner import TRACE, Learner
 from ordisco.outcome import draw_samples
 from ordisco.rundir import RunDirectory
-from tiny import STEPS, STREAM, TINY, arguments, call, one_line, records
+from tiny import STEPS, STREAM, TINY, arguments, call, one_line, records, without_figures
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,7 @@ def test_slow_steps_are_shown_between_the_records(tmp_path, capsys, monkeypatch)
 
 
 def test_offline_replay_counts_its_growing_increments(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     monkeypatch.setattr(run_module, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr("ordisco.progress.PLAIN_INTERVAL", 0.0)
     code, out, _ = call(capsys, *arguments(tmp_path / "run", "--method", "offline-last", steps=2))
@@ -155,8 +156,7 @@ OTHERS = ("jt", "smb-mof", "smb+umb+uc", "ewc-sl+ul", "si-sl", "mas-sl", "offlin
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_methods_run_and_resume(tmp_path, capsys, monkeypatch, name):
     """One of each kind of memory, head, penalty and replay; figures are left out to save time."""
-    monkeypatch.setattr("ordisco.outcome.accuracy_curves", lambda *args: None)
-    monkeypatch.setattr("ordisco.outcome.confusion_matrix", lambda *args: None)
+    without_figures(monkeypatch)
     run = tmp_path / "run"
     code, out, err = call(capsys, *arguments(run, "--method", name, "--max-steps", "3", steps=2))
     assert (code, err) == (0, "")
@@ -176,7 +176,8 @@ def test_max_steps_stops_saved(tmp_path, capsys):
     assert not (run / "summary.json").exists()
 
 
-def test_max_steps_beyond_the_end_changes_nothing(tmp_path, capsys):
+def test_max_steps_beyond_the_end_changes_nothing(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     out = call(capsys, *arguments(tmp_path / "run", "--method", "st", "--max-steps", "99", steps=1))[1]
     assert "everything is in" in out
 
@@ -225,7 +226,8 @@ print("went on", file=sys.stderr)
 """
 
 
-def test_a_judge_tells_how_many_samples_are_what_they_should_be(finished, tmp_path, capsys):
+def test_a_judge_tells_how_many_samples_are_what_they_should_be(finished, tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     run = tmp_path / "run"
     code, out, _ = call(capsys, *arguments(run, "--judge", finished))
     assert code == 0
@@ -250,7 +252,8 @@ def test_load_learner_predicts_and_samples_as_the_run_did(finished):
     assert again.read_bytes() == (finished / "samples" / "increment-02.png").read_bytes()
 
 
-def test_tensorboard_gets_losses_and_accuracy_also_after_a_resume(tmp_path, capsys):
+def test_tensorboard_gets_losses_and_accuracy_also_after_a_resume(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = tmp_path / "run"
     assert call(capsys, *arguments(run, "--tensorboard", "--max-steps", str(STEPS + 1)))[0] == 0
@@ -283,6 +286,7 @@ def test_tensorboard_that_is_not_installed_is_one_line(tmp_path, capsys, monkeyp
 
 
 def test_own_images_can_be_resumed_from_elsewhere(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
     rng = np.random.default_rng(0)
     for folder, count in (("cat", 2), ("dog", 2), ("unlabeled", 6), ("test/cat", 2), ("test/dog", 2)):
         (tmp_path / "mine" / folder).mkdir(parents=True)

@@ -13,10 +13,10 @@ PAPER = LearnerSettings()
 
 # 8×8 digits, a minute on two cores. Small nets want much larger rates than the reference's 1e-4.
 DEMO = PAPER.replace(
-    steps=180,
+    steps=200,
     batch_labeled=32,
-    batch_unlabeled=48,
-    batch_generated=48,
+    batch_unlabeled=64,
+    batch_generated=64,
     c_width=16,
     dropout=0.3,
     c_lr=2e-3,

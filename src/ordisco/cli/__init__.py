@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from ordisco.cli import data, methods, nets, resume, run, stream
+from ordisco.cli import bench, data, methods, nets, resume, run, stream
 from ordisco.cli.options import Parser
 from ordisco.errors import OrdiscoError
 
@@ -20,7 +20,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (run, resume, stream, data, methods, nets):
+    for module in (run, resume, stream, data, methods, nets, bench):
         module.add_parser(commands)
     return top
 

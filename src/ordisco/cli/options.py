@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ordisco.errors import UsageError
@@ -24,13 +25,17 @@ def flag(name: str) -> str:
 
 
 def add_settings(
-    parser: argparse.ArgumentParser, cls: type[Settings], default: str = "default", note: str | None = None
+    parser: argparse.ArgumentParser,
+    cls: type[Settings],
+    default: str = "default",
+    note: str | None = None,
+    skip: Iterable[str] = (),
 ) -> None:
     """One option a field; one that is not given leaves the field to the stream, the preset or the default."""
     title = cls.__doc__.splitlines()[0].rstrip(".") if cls.__doc__ else cls.__name__
     group = parser.add_argument_group(title, note)
     for field in dataclasses.fields(cls):
-        if not field.metadata:
+        if field.name in skip or not field.metadata:
             continue
         kind, _ = value_type(cls, field.name)
         text, choices = described(field, default), field.metadata["choices"]

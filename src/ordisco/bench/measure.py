@@ -1,0 +1,141 @@
+"""The four measurements. Times are compared within one process, turn by turn, so that noise hits both sides alike."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ordisco import checkpoint
+from ordisco.bench.limit import heavy_operations, run_all
+from ordisco.bench.plain import PlainStep
+from ordisco.config import MachineSettings
+from ordisco.learner import Learner
+from ordisco.methods import method
+from ordisco.presets import preset
+from ordisco.processes import make_fabric
+from ordisco.settings import LearnerSettings
+from ordisco.stream import Increment
+
+IMAGES = {"demo": (1, 8, 8), "small": (3, 16, 16), "paper": (3, 32, 32)}
+CLASSES = 10
+
+
+def random_increment(shape: tuple[int, int, int], images: int, labels_per_class: int, seed: int) -> Increment:
+    """An increment of noise: speed does not depend on what is in the images."""
+    draw = torch.Generator().manual_seed(seed)
+    pixels = torch.randint(0, 256, (images, *shape), dtype=torch.uint8, generator=draw)
+    labels = torch.full((images,), -1)
+    labels[: CLASSES * labels_per_class] = torch.arange(CLASSES).repeat(labels_per_class)
+    return Increment(pixels, labels)
+
+
+def bench_settings(name: str) -> LearnerSettings:
+    """A preset's settings; the paper's networks are measured at batch 16 with one D step, to be bearable on a CPU."""
+    if name != "paper":
+        return preset(name)
+    return preset(name).replace(batch_labeled=16, batch_unlabeled=16, batch_generated=16, d_steps=1)
+
+
+def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisco") -> Learner:
+    """A learner in the middle of its second increment, so that every term of the step is there."""
+    settings = bench_settings(name).replace(steps=10_000, replay_ramp=0.0, pseudo_real_start=0.0)
+    learner = Learner(method(method_name), CLASSES, IMAGES[name], settings, fabric=make_fabric(machine))
+    increment = random_increment(IMAGES[name], 200, 2, 0)
+    learner.begin(increment)
+    D = learner.nets.D
+    if D is not None:  # as after an increment, without the time of measuring importances
+        learner.kept.xi, learner.kept.anchor = torch.ones_like(D.flat.theta), D.flat.theta.clone()
+    return learner
+
+
+def turns(rounds: int, *calls: Callable[[], object]) -> list[list[float]]:
+    """Seconds of each call, made in turn, `rounds` times after one turn to warm up."""
+    seconds: list[list[float]] = [[] for _ in calls]
+    for turn in range(rounds + 1):
+        for call, measured in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            if turn:
+                measured.append(time.perf_counter() - start)
+    return seconds
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> float:
+    """The median of the ratios, turn by turn."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
+
+
+def step_ratios(name: str, machine: MachineSettings, rounds: int) -> dict[str, Any]:
+    """One step over its convolutions and matrix products, and the plain step over the step."""
+    learner = make_learner(name, machine)
+    plain = PlainStep(make_learner(name, MachineSettings(accelerator="cpu", threads=machine.threads)))
+    operations = heavy_operations(learner.step)
+    with learner.random("bench"):
+        step, limit, straightforward = turns(rounds, learner.step, lambda: run_all(operations), plain.step)
+    return {
+        "step_over_limit": ratio(step, limit),
+        "plain_over_step": ratio(straightforward, step),
+        "step_seconds": statistics.median(step),
+        "heavy_operations": len(operations),
+        "threads": torch.get_num_threads(),
+        "precision": machine.precision,
+        "batch": learner.settings.step.batch_generated,
+    }
+
+
+def growth(machine: MachineSettings, increments: int, name: str = "ordisco") -> dict[str, list[float]]:
+    """Seconds and bytes of each of many increments of equal size, on tiny networks."""
+    settings = preset("demo").replace(steps=10, c_width=8, g_width=8, d_width=8, z_dim=8)
+    learner = Learner(method(name), CLASSES, IMAGES["demo"], settings, fabric=make_fabric(machine))
+    seconds, kept = [], []
+    for index in range(increments):
+        increment = random_increment(IMAGES["demo"], 100, 1, index)
+        start = time.perf_counter()
+        learner.learn(increment)
+        seconds.append(time.perf_counter() - start)
+        kept.append(float(sum(learner.bytes_kept().values())))
+    return {"seconds_per_increment": seconds, "bytes_per_increment": kept}
+
+
+def throughput(name: str, machine: MachineSettings, rounds: int) -> dict[str, float]:
+    """Images a second in evaluation and sampling, and the time of a checkpoint."""
+    learner = make_learner(name, machine)
+    count = 64 if name == "paper" else 512
+    images = random_increment(IMAGES[name], count, 1, 0).images
+    labels = torch.arange(count) % CLASSES
+    tensors, state = learner.state()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        predict, sample, save, load = turns(
+            rounds,
+            lambda: learner.predict(images),
+            lambda: learner.sample(labels),
+            lambda: checkpoint.save(path, 1, tensors, state),
+            lambda: checkpoint.load_latest(path),
+        )
+    return {
+        "evaluated_images_per_second": count / statistics.median(predict),
+        "sampled_images_per_second": count / statistics.median(sample),
+        "checkpoint_save_seconds": statistics.median(save),
+        "checkpoint_load_seconds": statistics.median(load),
+    }
+
+
+def start_up(rounds: int) -> dict[str, float]:
+    """Seconds until `ordisco --help` has answered, and until the learner is imported."""
+
+    def python(*arguments: str) -> None:
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    answered, imported = turns(
+        rounds, lambda: python("-m", "ordisco", "--help"), lambda: python("-c", "import ordisco.learner")
+    )
+    return {"help_seconds": statistics.median(answered), "import_seconds": statistics.median(imported)}

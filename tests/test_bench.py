@@ -1,0 +1,122 @@
+"""The fast step is the plain one, and the benchmark measures what it says."""
+
+import itertools
+import json
+
+import pytest
+import torch
+
+from conftest import make_learner
+from ordisco.bench import measure
+from ordisco.bench.limit import heavy_operations, run_all
+from ordisco.bench.measure import growth, ratio, turns
+from ordisco.bench.plain import PlainStep
+from ordisco.cli import main
+from ordisco.config import MachineSettings
+from ordisco.learner import TERMS, Learner
+from ordisco.stream import Stream
+
+# Dropout is off: its masks are drawn in the order of memory, which differs between the two layouts.
+SAME: dict[str, object] = {
+    "dropout": 0.0,
+    "steps": 4,
+    "replay_ramp": 0.0,
+    "align": "all",
+    "pseudo_real": 0.5,
+    "d_penalty": 10.0,
+}
+SAME |= {"c_lr": 1e-4, "g_lr": 1e-4, "d_lr": 1e-4}
+
+
+def second_increment(stream: Stream, **changes: object) -> Learner:
+    learner = make_learner("ordisco", **{**SAME, **changes})
+    learner.learn(stream[0])
+    learner.begin(stream[1])
+    return learner
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"adversarial": "logistic", "third_term": "argmax"}, {"third_term": "expectation", "d_head": "flat"}],
+)
+def test_the_fast_step_equals_the_plain_one(tasks: Stream, changes: dict[str, object]):
+    fast, slow = (second_increment(tasks, **changes) for _ in range(2))
+    plain = PlainStep(slow)
+    for _ in range(3):
+        with fast.random("test"):
+            fast.step()
+        with slow.random("test"):
+            terms = plain.step()
+        row = fast.trace[(fast.step_in_increment - 1) % len(fast.trace)]
+        for term, value in zip(TERMS, row.tolist(), strict=True):
+            assert value == pytest.approx(terms.get(term, 0.0), rel=2e-3, abs=1e-4), term
+    assert terms["penalty"] > 0
+    for (name, mine), (_, other) in zip(fast.nets.named(), slow.nets.named(), strict=True):
+        # Adam turns the rounding of a gradient near 0 into a step either way, so a few weights may differ.
+        moved = (mine.flat.theta - other.flat.theta).abs()
+        assert moved.mean() < 1e-4, name
+        assert moved.median() < 1e-5, name
+        torch.testing.assert_close(mine.flat.buffers, other.flat.buffers, rtol=1e-2, atol=2e-3, msg=name)
+
+
+def test_gradients_of_the_fast_step_equal_those_of_the_plain_one(tasks: Stream, monkeypatch: pytest.MonkeyPatch):
+    fast, slow = (second_increment(tasks) for _ in range(2))
+    kept: dict[str, torch.Tensor] = {}
+    for name, network in fast.nets.named():
+        monkeypatch.setattr(network, "step", lambda name=name, network=network: keep(kept, name, network))
+    plain = PlainStep(slow)
+    for optimizer in plain.adam.values():
+        monkeypatch.setattr(optimizer, "step", lambda: None)
+    with fast.random("test"):
+        fast.step()
+    with slow.random("test"):
+        plain.step()
+    for name in ("C", "G", "D"):
+        network = dict(slow.nets.named())[name]
+        torch.testing.assert_close(kept[name], network.flat.grad, rtol=1e-3, atol=1e-5, msg=name)
+        assert network.flat.grad.abs().max() > 0
+
+
+def keep(kept: dict[str, torch.Tensor], name: str, network: object) -> None:
+    kept[name] = network.flat.grad.clone()
+    network.flat.grad.zero_()
+
+
+def test_the_limit_is_every_convolution_and_matrix_product_of_a_step():
+    x, w = torch.randn(2, 3, 4, 4, requires_grad=True), torch.randn(5, 3, 3, 3, requires_grad=True)
+    a = torch.randn(6, 7, requires_grad=True)
+
+    def step() -> None:
+        y = torch.nn.functional.conv2d(x, w).square().sum() + (a @ a.t()).sum()
+        y.backward()
+
+    # the convolution, its backward; the product and its two gradients
+    operations = heavy_operations(step)
+    assert len(operations) == 5
+    run_all(operations)
+
+
+def test_turns_are_taken_in_turn_and_the_first_does_not_count():
+    order: list[str] = []
+    seconds = turns(2, lambda: order.append("a"), lambda: order.append("b"))
+    assert order == ["a", "b"] * 3
+    assert [len(one) for one in seconds] == [2, 2]
+    assert ratio([2.0, 9.0, 4.0], [1.0, 3.0, 4.0]) == 2.0
+
+
+def test_storage_is_flat_for_ordisco_and_grows_with_every_generator_kept():
+    machine = MachineSettings(accelerator="cpu", threads=1)
+    online, offline = (growth(machine, 3, name)["bytes_per_increment"] for name in ("ordisco", "offline-all"))
+    labels = 10 * (64 + 8)  # ten labelled 8×8 images and their labels come with every increment
+    assert [b - a for a, b in itertools.pairwise(online)] == [labels, labels]
+    steps = [b - a - labels for a, b in itertools.pairwise(offline)]
+    assert steps[0] == steps[1] > 0
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(measure, "start_up", lambda rounds: {"help_seconds": 0.2, "import_seconds": 2.0})
+    assert main(["bench", "--preset", "demo", "--rounds", "1", "--increments", "2", "--threads", "1", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["presets"]["demo"]["step_over_limit"] > 1
+    assert results["presets"]["demo"]["plain_over_step"] > 1
+    assert len(results["seconds_per_increment"]) == len(results["bytes_per_increment"]) == 2
