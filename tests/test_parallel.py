@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from ordisco.checkpoint import load_latest
 from tiny import STEPS, STREAM, TINY, assert_same_outcome, records
 
-TWO = ("--devices", "2", "--align", "none")
+TWO = ("--devices", "2", "--align", "all")
 
 # Fabric starts the second process by running this file again; both then call the same commands in turn.
 SCRIPT = """

@@ -234,7 +234,15 @@ class Learner:
         if self.fabric.world_size > 1:
             for vector in (network.flat.grad, network.flat.buffers):
                 if len(vector):
-                    vector.copy_(self.fabric.all_reduce(vector, reduce_op="mean"))  # type: ignore[arg-type]
+                    vector.copy_(self.averaged(vector))
+
+    def averaged(self, vector: Tensor) -> Tensor:
+        """The mean of a vector over the processes of a data-parallel run."""
+        if self.fabric.world_size == 1:
+            return vector
+        mean = self.fabric.all_reduce(vector.clone(), reduce_op="mean")
+        assert isinstance(mean, Tensor)
+        return mean
 
     def seed_step(self, part: str) -> None:
         """Seed torch for a part of the present step (and process): a resumed run draws the same numbers."""

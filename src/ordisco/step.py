@@ -160,8 +160,9 @@ def align(learner: Learner, p: Tensor, use: str) -> Tensor:
 
     Each use has its own running mean, so that D's pseudo-labels leave the targets of C alone.
     """
+    now = learner.averaged(p.detach().mean(0))
     old = learner.mean_prediction.get(use)
-    mean = p.detach().mean(0) if old is None else update_running_mean(old, p)
+    mean = now if old is None else update_running_mean(old, now[None])
     learner.mean_prediction[use] = mean
     return align_distribution(p, learner.expected, mean)
 
@@ -305,6 +306,7 @@ def backward_classifier(learner: Learner, loss: Tensor, supervised: Tensor) -> N
     path_gradient = None
     if isinstance(penalty, SI) and learner.method.penalty_on == "sl":
         supervised.backward(retain_graph=True)
+        learner.reduce(C)
         path_gradient = C.flat.grad.clone()
         C.flat.grad.zero_()
     loss.backward()

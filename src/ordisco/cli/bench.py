@@ -30,9 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--threads", type=int, default=argparse.SUPPRESS, metavar="N", help="CPU threads (default: all)"
     )
-    parser.add_argument(
-        "--precision", default=argparse.SUPPRESS, help="32-true, bf16-mixed or 16-mixed (default: 32-true)"
-    )
+    parser.add_argument("--precision", default=argparse.SUPPRESS, help="32-true or bf16-mixed (default: 32-true)")
     parser.set_defaults(command=run)
 
 
