@@ -107,7 +107,9 @@ class MemorySettings(Settings):
     """Buffers and penalties of the baselines."""
 
     smb_size: int = setting(200, "images kept by mean-of-feature (SMB-mof)", low=1)
-    umb_size: int | None = setting(None, "unlabelled images kept (UMB); default: as many bytes as G's weights", low=1)
+    umb_size: int | None = setting(
+        None, "unlabelled images kept by any method with a UMB; default: what its row says, 1 × is G's bytes", low=1
+    )
     c_penalty: float | None = setting(None, "λ of EWC, SI or MAS; default: 1 (EWC, SI), 1e-4 (MAS)", low=0.0)
     less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0)
     margin_ranking: float = setting(1.0, "weight of the Unified Classifier's margin ranking", low=0.0)

@@ -54,7 +54,7 @@ def train_step(learner: Learner) -> dict[str, Tensor]:
         for _ in range(s.gan.d_steps - 1):
             extra_discriminator_step(learner, progress)
         batch.x_g, batch.y_g = generate(learner, s.step.batch_generated)
-    if replay_weight > 0:
+    if replay_weight > 0 or learner.method.replay == "offline-last":  # there, also D learns from replayed images
         batch.x_r, batch.y_r = replayed(learner, batch)
 
     learner.seed_step("classifier")
