@@ -27,6 +27,7 @@ DEMO = PAPER.replace(
     d_width=32,
     z_dim=32,
     d_tail=1,
+    d_head="flat",
     g_lr=2e-3,
     d_lr=2e-3,
     gan_beta2=0.9,
@@ -36,7 +37,7 @@ DEMO = PAPER.replace(
 )
 
 # 16×16 images of SVHN or CIFAR-10, minutes on one core.
-SMALL = DEMO.replace(c_width=32, g_width=48, d_width=48, z_dim=64, d_head="flat", steps=600)
+SMALL = DEMO.replace(c_width=32, g_width=48, d_width=48, z_dim=64, steps=600)
 
 # What a preset does to a stream of larger images.
 STREAM_CHANGES: dict[str, dict[str, int]] = {"small": {"size": 16, "max_images": 21_000}}
