@@ -42,6 +42,9 @@ SMALL = DEMO.replace(c_width=32, g_width=48, d_width=48, z_dim=64, steps=600)
 # What a preset does to a stream of larger images.
 STREAM_CHANGES: dict[str, dict[str, int]] = {"small": {"size": 16, "max_images": 21_000}}
 
+# The images that each preset is meant for: channels, height, width.
+PRESET_IMAGES: dict[str, tuple[int, int, int]] = {"demo": (1, 8, 8), "small": (3, 16, 16), "paper": (3, 32, 32)}
+
 PRESETS: dict[str, LearnerSettings] = {"demo": DEMO, "small": SMALL, "paper": PAPER}
 
 

@@ -19,12 +19,11 @@ from ordisco.bench.plain import PlainStep
 from ordisco.config import MachineSettings
 from ordisco.learner import Learner
 from ordisco.methods import method
-from ordisco.presets import preset
+from ordisco.presets import PRESET_IMAGES, preset
 from ordisco.processes import make_fabric
 from ordisco.settings import LearnerSettings
 from ordisco.stream import Increment
 
-IMAGES = {"demo": (1, 8, 8), "small": (3, 16, 16), "paper": (3, 32, 32)}
 CLASSES = 10
 
 
@@ -47,8 +46,8 @@ def bench_settings(name: str) -> LearnerSettings:
 def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisco") -> Learner:
     """A learner in the middle of its second increment, so that every term of the step is there."""
     settings = bench_settings(name).replace(steps=10_000, replay_ramp=0.0, pseudo_real_start=0.0)
-    learner = Learner(method(method_name), CLASSES, IMAGES[name], settings, fabric=make_fabric(machine))
-    increment = random_increment(IMAGES[name], 200, 2, 0)
+    learner = Learner(method(method_name), CLASSES, PRESET_IMAGES[name], settings, fabric=make_fabric(machine))
+    increment = random_increment(PRESET_IMAGES[name], 200, 2, 0)
     learner.begin(increment)
     D = learner.nets.D
     if D is not None:  # as after an increment, without the time of measuring importances
@@ -94,10 +93,10 @@ def step_ratios(name: str, machine: MachineSettings, rounds: int) -> dict[str, A
 def growth(machine: MachineSettings, increments: int, name: str = "ordisco") -> dict[str, list[float]]:
     """Seconds and bytes of each of many increments of equal size, on tiny networks."""
     settings = preset("demo").replace(steps=10, c_width=8, g_width=8, d_width=8, z_dim=8)
-    learner = Learner(method(name), CLASSES, IMAGES["demo"], settings, fabric=make_fabric(machine))
+    learner = Learner(method(name), CLASSES, PRESET_IMAGES["demo"], settings, fabric=make_fabric(machine))
     seconds, kept = [], []
     for index in range(increments):
-        increment = random_increment(IMAGES["demo"], 100, 1, index)
+        increment = random_increment(PRESET_IMAGES["demo"], 100, 1, index)
         start = time.perf_counter()
         learner.learn(increment)
         seconds.append(time.perf_counter() - start)
@@ -109,7 +108,7 @@ def throughput(name: str, machine: MachineSettings, rounds: int) -> dict[str, fl
     """Images a second in evaluation and sampling, and the time of a checkpoint."""
     learner = make_learner(name, machine)
     count = 64 if name == "paper" else 512
-    images = random_increment(IMAGES[name], count, 1, 0).images
+    images = random_increment(PRESET_IMAGES[name], count, 1, 0).images
     labels = torch.arange(count) % CLASSES
     tensors, state = learner.state()
     with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ordisco.cli.options import add_settings, given
-from ordisco.presets import PRESETS, preset
+from ordisco.presets import PRESET_IMAGES, PRESETS, preset
 from ordisco.settings import ClassifierSettings, GanSettings
 
 
@@ -27,20 +27,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(command=run)
 
 
-IMAGES = {
-    "demo": (1, 8),
-    "small": (3, 16),
-    "paper": (3, 32),
-}  # channels and side that each preset is meant for
-
-
 def run(args: argparse.Namespace) -> None:
     """Build the networks and measure them."""
     from ordisco.nets.count import preset_sizes
 
     rows = []
     for name in args.preset or PRESETS:
-        channels, side = IMAGES[name]
+        channels, side, _ = PRESET_IMAGES[name]
         shape = (args.channels or channels, args.side or side, args.side or side)
         settings = preset(name).replace(**given(args, ClassifierSettings), **given(args, GanSettings))
         for net, size in preset_sizes(settings, shape, args.num_classes).items():
