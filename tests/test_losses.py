@@ -93,7 +93,7 @@ def test_a_pair_picks_the_score_of_its_label():
 
 def test_eq_4_logistic_by_hand():
     # D = 3/4 and 1/2 on real pairs, 1/4 on a generated one, 1/2 and 3/4 on two pseudo-labelled ones
-    real = losses.real_pairs(tensor(LN3, 0.0), None, 0.0, "logistic")
+    real = losses.real_pairs(tensor(LN3, 0.0), tensor(0.5, 0.5), "logistic")
     assert real.item() == pytest.approx(-(math.log(3 / 4) + math.log(1 / 2)) / 2)
     pseudo = losses.pseudo_pairs_fake(tensor([0.0, 9.0], [9.0, LN3]), tensor([1, 0], [0, 1]), "logistic")
     assert pseudo.tolist() == pytest.approx([-math.log(1 / 2), -math.log(1 / 4)])
@@ -103,7 +103,7 @@ def test_eq_4_logistic_by_hand():
 
 
 def test_eq_4_hinge_by_hand():
-    real = losses.real_pairs(tensor(0.5, 3.0), None, 0.0, "hinge")  # (0.5 + 0) / 2
+    real = losses.real_pairs(tensor(0.5, 3.0), tensor(0.5, 0.5), "hinge")  # (0.5 + 0) / 2
     pseudo = losses.pseudo_pairs_fake(tensor([-0.5, 9.0], [9.0, -4.0]), tensor([1, 0], [0, 1]), "hinge")  # 0.5, 0
     loss = losses.discriminator(real, tensor(0.0, -0.75), pseudo, 0.25, "hinge")  # (1 + 0.25) / 2
     assert loss.item() == pytest.approx(0.25 + 0.25 * 0.625 + 0.75 * 0.25)
@@ -129,9 +129,29 @@ def test_the_third_term_by_argmax_and_by_expectation():
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0.5), (0.75, 0.25 * 0.5 + 0.75 * 2.0)])
 def test_a_share_of_the_real_pairs_may_be_pseudo_labelled(share: float, expected: float):
-    labeled, pseudo = tensor(0.5, 0.5), tensor(-2.0, 0.0)  # costs 0.5, 0.5 and 3, 1
-    assert losses.real_pairs(labeled, pseudo, share, "hinge").item() == pytest.approx(expected)
-    assert losses.real_pairs(labeled, None, share, "hinge").item() == pytest.approx(0.5)
+    d = tensor(0.5, 0.5, -2.0, 0.0)  # two labelled pairs, costs 0.5; two pseudo-labelled ones, costs 3 and 1
+    weights = losses.pair_weights(2, torch.ones(2), share)
+    assert losses.real_pairs(d, weights, "hinge").item() == pytest.approx(expected)
+    none = losses.pair_weights(2, torch.zeros(2), share)
+    assert losses.real_pairs(d, none, "hinge").item() == pytest.approx(0.5)  # no pseudo-label is trusted
+    assert losses.pair_weights(2, torch.zeros(0), 0.0).tolist() == [0.5, 0.5]
+
+
+def test_only_trusted_pseudo_labels_count():
+    # labelled 0.1 each; the trusted one of two pseudo-labels 0.4: shares of 0.6 in all
+    assert losses.pair_weights(2, tensor(1.0, 0.0), 0.8).tolist() == pytest.approx([1 / 6, 1 / 6, 2 / 3, 0.0])
+
+
+def test_balanced_pairs_give_every_class_the_same_weight():
+    weights = losses.balanced(tensor(0.1, 0.1, 0.6, 0.2), torch.tensor([0, 2, 2, 2]), 4)  # no pair of classes 1 and 3
+    assert weights.tolist() == pytest.approx([0.5, 0.1 / 1.8, 0.6 / 1.8, 0.2 / 1.8])
+    assert losses.balanced(tensor(1.0, 0.0), torch.tensor([0, 1]), 2).tolist() == [1.0, 0.0]
+
+
+def test_a_mismatched_pair_is_a_real_image_with_a_wrong_class():
+    d = tensor([5.0, 0.0, -2.0], [1.0, -0.5, 9.0])
+    assert losses.mismatched_pairs_fake(d, torch.tensor([0, 2]), "hinge").tolist() == [0.5, 1.25]
+    assert losses.mismatched_pairs_fake(tensor([3.0]), torch.tensor([0]), "hinge").tolist() == [0.0]
 
 
 def test_eq_5_by_hand():
@@ -143,7 +163,7 @@ def test_eq_5_by_hand():
 def test_signs_d_raises_real_and_lowers_both_kinds_of_fake_and_g_raises_its_own(form: losses.Adversarial):
     real, generated, d_u = (torch.zeros(2, dtype=torch.float64, requires_grad=True) for _ in range(3))
     pseudo = losses.pseudo_pairs_fake(d_u[:, None], torch.ones(2, 1, dtype=torch.float64), form)
-    losses.discriminator(losses.real_pairs(real, None, 0.0, form), generated, pseudo, 0.5, form).backward()
+    losses.discriminator(losses.real_pairs(real, tensor(0.5, 0.5), form), generated, pseudo, 0.5, form).backward()
     assert (real.grad < 0).all()
     assert (generated.grad > 0).all()
     assert (d_u.grad > 0).all()

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from conftest import increment_of, make_learner, weights
-from ordisco import step
+from ordisco import adversary, losses, step
 from ordisco.learner import Learner
 from ordisco.networks import Network
 from ordisco.pools import Augmentation
@@ -51,7 +51,7 @@ def batch_of(learner: Learner, replay: bool = True) -> Batch:
     if learner.nets.G is not None:
         batch.x_g, batch.y_g = step.generate(learner, learner.settings.step.batch_generated)
     if replay:
-        batch.x_r, batch.y_r = step.replayed(learner, batch)
+        batch.x_r, batch.y_r = step.replayed(learner, batch, 1.0)
     return batch
 
 
@@ -92,9 +92,9 @@ def test_each_term_of_d_reaches_d_only(term: str, monkeypatch: pytest.MonkeyPatc
     if term != "penalty":
         learner.kept.xi = None
     if term != "real":
-        monkeypatch.setattr(step.losses, "real_pairs", lambda labeled, *_: 0 * labeled.sum())
+        monkeypatch.setattr(losses, "real_pairs", lambda d, *_: 0 * d.sum())
     monkeypatch.setattr(
-        step.losses,
+        losses,
         "discriminator",
         lambda real, generated, pseudo, alpha, form: {
             "real": real,
@@ -129,7 +129,7 @@ def test_the_c_step_gives_a_gradient_to_c_only(name: str, loss: str):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_unlabelled_loss_alone_reaches_c_only(loss: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(step.losses, "supervised", lambda logits, labels: 0 * logits.sum())
+    monkeypatch.setattr(losses, "supervised", lambda logits, labels: 0 * logits.sum())
     learner = ready(unlabeled_loss=loss, dropout=0.3)
     terms = classify(learner, batch_of(learner, replay=False))
     assert terms["unlabeled"] > 0
@@ -149,7 +149,7 @@ def test_the_supervised_loss_alone_reaches_c_only():
     ("name", "loss"), [*(("ordisco", loss) for loss in (*LOSSES, "none")), ("offline-all", "mean-teacher")]
 )
 def test_replay_alone_reaches_c_and_not_the_generator(name: str, loss: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(step.losses, "supervised", lambda logits, labels: 0 * logits.sum())
+    monkeypatch.setattr(losses, "supervised", lambda logits, labels: 0 * logits.sum())
     learner = ready(name, increments=2, unlabeled_loss=loss)
     batch = batch_of(learner)
     batch.x_u = None
@@ -226,10 +226,10 @@ def test_pseudo_labelled_pairs_are_real_only_after_their_start(progress: float, 
     learner = ready(pseudo_real=0.6, pseudo_real_start=0.2)
     batch = batch_of(learner)
     p = step.pseudo_labels(learner, batch.x_u, ())
-    found = step.discriminator_loss(learner, batch, p, progress)
+    found = adversary.discriminator_loss(learner, batch, p, progress)
     always = ready(pseudo_real=0.6 if counted else 0.0, pseudo_real_start=0.0)
     always.nets.D.flat.copy(learner.nets.D.flat)
-    torch.testing.assert_close(found, step.discriminator_loss(always, batch, p, progress))
+    torch.testing.assert_close(found, adversary.discriminator_loss(always, batch, p, progress))
 
 
 @pytest.mark.parametrize("form", ["logistic", "hinge"])
@@ -346,7 +346,7 @@ def test_online_replay_is_of_the_images_just_generated():
 def test_offline_replay_is_of_saved_generators(name: str, kept: int):
     learner = make_learner(name, num_classes=3)
     learner.begin(FIRST)
-    assert step.replayed(learner, step.draw(learner)) == (None, None)  # no generator saved yet
+    assert step.replayed(learner, step.draw(learner), 1.0) == (None, None)  # no generator saved yet
     learner.finish()
     learner.begin(SECOND)
     learner.finish()
@@ -354,7 +354,7 @@ def test_offline_replay_is_of_saved_generators(name: str, kept: int):
     assert len(learner.kept.saved) == kept
     for parameter in learner.nets.G.module.parameters():
         parameter.data.fill_(float("nan"))  # it is not the living one
-    x, y = step.replayed(learner, step.draw(learner))
+    x, y = step.replayed(learner, step.draw(learner), 1.0)
     assert x.isfinite().all()
     assert x.shape == (5, 1, 8, 8)
     assert y.max() < 3
@@ -364,8 +364,8 @@ def test_offline_replay_is_of_saved_generators(name: str, kept: int):
 def test_only_strategy_2_shows_replayed_images_to_d_as_real(name: str, real: int, monkeypatch: pytest.MonkeyPatch):
     learner = ready(name, increments=2)
     batch, seen = batch_of(learner), []
-    keep: Callable[..., Tensor] = step.losses.real_pairs
-    monkeypatch.setattr(step.losses, "real_pairs", lambda d, *rest: seen.append(len(d)) or keep(d, *rest))
+    keep: Callable[..., Tensor] = losses.real_pairs
+    monkeypatch.setattr(losses, "real_pairs", lambda d, w, form: seen.append(int((w > 0).sum())) or keep(d, w, form))
     step.discriminator_step(learner, batch, step.pseudo_labels(learner, batch.x_u, ()), 1.0)
     assert seen == [real]  # 4 labelled (and 5 replayed)
 

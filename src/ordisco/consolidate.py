@@ -11,7 +11,6 @@ from torch import Tensor
 from ordisco import stabilize
 from ordisco.data import normalize
 from ordisco.memory import select_herding
-from ordisco.nets import Discriminator
 from ordisco.penalties import EWC, MAS, SI, fisher_diagonal, output_sensitivity
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ def after_increment(learner: Learner) -> None:
         )
     if kept.umb is not None:
         kept.umb.add(increment.unlabeled)
-    if kept.saved is not None and nets.G is not None:
-        kept.saved.save(nets.G.module, len(learner.classes))
+    if kept.saved is not None and nets.sampler is not None:
+        kept.saved.save(nets.sampler.module, len(learner.classes))
     if learner.method.head == "cosine":
         kept.remember_features(nets.C)
 
@@ -47,7 +46,6 @@ def stabilize_discriminator(learner: Learner) -> None:
     kept.anchor = D.flat.theta.clone()
     if not len(images):
         return
-    assert isinstance(D.module, Discriminator)
     xi = stabilize.importance(D.module, images, learner.predict_slots(images), learner.settings.gan.importance_chunk)
     kept.measured += 1
     kept.xi = xi if kept.xi is None else stabilize.running_mean(kept.xi, xi, kept.measured)

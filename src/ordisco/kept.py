@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ordisco.memory import DataMemory, LabelMemory, Reservoir, images_for_bytes
 from ordisco.methods import Method
-from ordisco.nets import Flat, Generator
+from ordisco.nets import AnyGenerator, Flat, make_generator
 from ordisco.networks import Layout, Network
 from ordisco.penalties import EWC, MAS, SI, make_penalty
 from ordisco.replay import SavedGenerators
@@ -28,7 +28,7 @@ def umb_images(method: Method, settings: LearnerSettings, image_shape: Shape, nu
     if method.umb >= 100:
         return int(method.umb)
     with torch.device("meta"):
-        G = Generator(image_shape, num_classes, settings.gan.g_width, settings.gan.z_dim)
+        G = make_generator(settings.gan, image_shape, num_classes)
     weights = sum(p.numel() * p.element_size() for p in G.parameters())
     return images_for_bytes(int(method.umb * weights), image_shape)
 
@@ -102,7 +102,7 @@ class Kept:
             tensors |= self.old_features.state("kept.old")
         return tensors
 
-    def load(self, tensors: dict[str, Tensor], C: Network, build_generator: Callable[[int], Generator]) -> None:
+    def load(self, tensors: dict[str, Tensor], C: Network, build_generator: Callable[[int], AnyGenerator]) -> None:
         """Put a checkpoint back; `C` gives the shape of the old features, `build_generator` of saved generators."""
 
         def part(name: str) -> dict[str, Tensor]:

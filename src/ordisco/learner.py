@@ -15,7 +15,7 @@ from ordisco.data import denormalize, normalize
 from ordisco.errors import OrdiscoError
 from ordisco.kept import Kept
 from ordisco.methods import Method
-from ordisco.nets import Generator
+from ordisco.nets import AnyGenerator, make_generator
 from ordisco.networks import Network, Networks
 from ordisco.penalties import SI
 from ordisco.pools import Augmentation, Pool
@@ -207,11 +207,11 @@ class Learner:
     @torch.no_grad()
     def sample(self, labels: Tensor, seed: int = 0) -> Tensor:
         """Images (uint8) drawn from G for the given labels; the same seed gives the same noise."""
-        if self.nets.G is None:
+        if self.nets.sampler is None:
             raise OrdiscoError(f"the method {self.method.name} has no generator to sample from")
         noise = torch.Generator().manual_seed(derive_seed(seed, "sample"))
         z = torch.randn(len(labels), self.settings.gan.z_dim, generator=noise).to(self.device)
-        G, slots = self.nets.G.module.eval(), self.slots_of(labels.to(self.device))
+        G, slots = self.nets.sampler.module.eval(), self.slots_of(labels.to(self.device))
         return torch.cat([denormalize(G(*part)) for part in zip(z.split(256), slots.split(256), strict=True)])
 
     # ------------------------------------------------------------------ small parts
@@ -300,9 +300,8 @@ class Learner:
         if increment is not None:
             self.attach(increment)
 
-    def _build_generator(self, capacity: int) -> Generator:
-        gan = self.settings.gan
-        return Generator(self.image_shape, capacity, gan.g_width, gan.z_dim).to(self.device)
+    def _build_generator(self, capacity: int) -> AnyGenerator:
+        return make_generator(self.settings.gan, self.image_shape, capacity).to(self.device)
 
 
 def set_seed(seed: int, device: torch.device) -> None:

@@ -60,15 +60,35 @@ def pseudo_pairs_fake(d: Tensor, probabilities: Tensor, form: Adversarial) -> Te
     return (probabilities * called_fake(d, form)).sum(1)
 
 
-def real_pairs(labeled: Tensor, pseudo: Tensor | None, share: float, form: Adversarial) -> Tensor:
-    """The first term of Eq. 4: E[−log D(x, y)] over labelled pairs.
+def real_pairs(d: Tensor, weights: Tensor, form: Adversarial) -> Tensor:
+    """The first term of Eq. 4: E[−log D(x, y)] over the real pairs, by their weights (`pair_weights`)."""
+    return (weights * called_real(d, form)).sum()
 
-    With `share` > 0, that share of the real pairs is pseudo-labelled images, as in Triple-GAN's code.
+
+def pair_weights(labeled: int, trusted: Tensor, share: float) -> Tensor:
+    """The weights of labelled pairs, then of pseudo-labelled ones (1 where `trusted`): 1 in all.
+
+    With `share` > 0, that share of the real pairs is pseudo-labelled images, as in Triple-GAN's code. Pairs that are
+    not trusted count nothing; if none is, the labelled pairs are all there is.
     """
-    cost = called_real(labeled, form).mean()
-    if pseudo is None or share == 0:
-        return cost
-    return (1 - share) * cost + share * called_real(pseudo, form).mean()
+    first = trusted.new_full((labeled,), (1 - share) / labeled)
+    weights = torch.cat([first, trusted * (share / max(1, len(trusted)))])
+    return weights / weights.sum()
+
+
+def balanced(weights: Tensor, y: Tensor, num_classes: int) -> Tensor:
+    """Weights of pairs such that every class that is there has the same in all: the y′ of G are uniform too."""
+    mass = weights.new_zeros(num_classes).index_add_(0, y, weights)
+    return weights / (mass[y].clamp(min=1e-12) * (mass > 0).sum())
+
+
+def mismatched_pairs_fake(d: Tensor, y: Tensor, form: Adversarial) -> Tensor:
+    """Beyond the paper, for each image: a real image with another class is a fake pair (Reed et al. 2016).
+
+    The mean over the wrong classes, which one call of D has at hand; 0 where there is only one class.
+    """
+    fake = called_fake(d, form)
+    return (fake.sum(1) - pair(fake, y)) / max(1, d.shape[1] - 1)
 
 
 def discriminator(real: Tensor, generated: Tensor, pseudo: Tensor | None, alpha: float, form: Adversarial) -> Tensor:
@@ -91,9 +111,12 @@ def classifier(partial: Tensor, replayed: Tensor) -> Tensor:
     return partial + replayed
 
 
-def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor) -> Tensor:
-    """Eq. 7: samples of G as labelled data (cross entropy) and as unlabelled data (`unlabeled`, per image)."""
-    return F.cross_entropy(logits, labels) + unlabeled.mean()
+def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor, weight: float = 1.0) -> Tensor:
+    """Eq. 7: samples of G as labelled data (cross entropy) and as unlabelled data (`unlabeled`, per image).
+
+    The paper's `weight` of the second is 1.
+    """
+    return F.cross_entropy(logits, labels) + weight * unlabeled.mean()
 
 
 def ramp_up(progress: float, end: float) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Adam
 
-from ordisco.nets import Discriminator, Flat, Generator, make_classifier
+from ordisco.nets import Flat, make_classifier, make_discriminator, make_generator
 from ordisco.settings import LearnerSettings
 
 
@@ -98,13 +98,17 @@ class Networks:
         self.teacher = Network(copy.deepcopy(self.C.module).eval().requires_grad_(False), device)
         self.G: Network | None = None
         self.D: Network | None = None
+        self.G_mean: Network | None = None  # the moving average of G
         if gan:
-            self.G = Network(Generator(image_shape, num_classes, g.g_width, g.z_dim), device)
-            self.D = Network(Discriminator(image_shape, num_classes, g.d_width, g.d_tail, g.d_head), device)
+            self.G = Network(make_generator(g, image_shape, num_classes), device)
+            self.D = Network(make_discriminator(g, image_shape, num_classes), device)
+            if g.g_ema > 0:
+                self.G_mean = Network(copy.deepcopy(self.G.module).eval().requires_grad_(False), device)
 
     def named(self) -> Iterator[tuple[str, Network]]:
         """Those that there are, by the paper's names."""
-        for name, network in (("C", self.C), ("teacher", self.teacher), ("G", self.G), ("D", self.D)):
+        networks = (("C", self.C), ("teacher", self.teacher), ("G", self.G), ("D", self.D), ("G_mean", self.G_mean))
+        for name, network in networks:
             if network is not None:
                 yield name, network
 
@@ -121,8 +125,13 @@ class Networks:
         for _, network in self.named():
             network.optimizer = None
 
+    @property
+    def sampler(self) -> Network | None:
+        """The generator that replays: the moving average of G if there is one."""
+        return self.G if self.G_mean is None else self.G_mean
+
     def train(self) -> None:
-        """C and G in training mode; C′ stays in evaluation mode but for `teaching`."""
+        """C and G in training mode; C′ and the moving average of G stay in evaluation mode but for `teaching`."""
         for network in (self.C, self.G):
             if network is not None and not network.module.training:
                 network.module.train()
@@ -134,18 +143,13 @@ class Networks:
         Its own running statistics trail C's while the weights move fast; used for teaching, they make C′ call
         everything one class. They are neither used nor changed here.
         """
-        dropout = self.settings.classifier.teacher_dropout
-        norms = [part for part in self.teacher.module.modules() if isinstance(part, _BatchNorm)]
         drops = [part for part in self.teacher.module.modules() if isinstance(part, nn.Dropout)]
-        for norm in norms:
-            norm.training, norm.track_running_stats = True, False
         for drop in drops:
-            drop.training = dropout
+            drop.training = self.settings.classifier.teacher_dropout
         try:
-            yield self.teacher.module
+            with by_mini_batch(self.teacher.module):
+                yield self.teacher.module
         finally:
-            for norm in norms:
-                norm.training, norm.track_running_stats = False, True
             for drop in drops:
                 drop.training = False
 
@@ -153,7 +157,9 @@ class Networks:
         """Make room for more classes in every network."""
         old, self.capacity = self.capacity, num_classes
         layouts = {name: network.grow(num_classes) for name, network in self.named()}
-        self.teacher.module.requires_grad_(False)
+        for averaged in (self.teacher, self.G_mean):
+            if averaged is not None:
+                averaged.module.requires_grad_(False)
         heads = (network.module.head.parameters() for network in (self.teacher, self.C))  # type: ignore[union-attr]
         for mine, other in zip(*heads, strict=True):
             if len(mine.shape) > 0 and len(mine) == num_classes:
@@ -168,3 +174,17 @@ class Networks:
         """Put a checkpoint back."""
         for name, network in self.named():
             network.load(name, tensors)
+
+
+@contextmanager
+def by_mini_batch(module: nn.Module) -> Iterator[None]:
+    """A network whose batch norm uses the mini-batch and leaves its running statistics alone."""
+    norms = [part for part in module.modules() if isinstance(part, _BatchNorm)]
+    before = [norm.training for norm in norms]
+    for norm in norms:
+        norm.training, norm.track_running_stats = True, False
+    try:
+        yield
+    finally:
+        for norm, was in zip(norms, before, strict=True):
+            norm.training, norm.track_running_stats = was, True

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ordisco.nets import Flat
-from ordisco.nets.generator import Generator
+from ordisco.nets import AnyGenerator, Flat
+from ordisco.nets.generator import ConditionalBatchNorm
 
 
 def draw_noise(count: int, z_dim: int, num_classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -59,7 +59,7 @@ class SavedGenerators:
             tensors |= flat.state(f"saved.{i}")
         return tensors
 
-    def load(self, tensors: dict[str, Tensor], build: Callable[[int], Generator]) -> None:
+    def load(self, tensors: dict[str, Tensor], build: Callable[[int], AnyGenerator]) -> None:
         """Take over saved tensors; `build(capacity)` makes an empty generator."""
         self.saved = []
         for i, (count, capacity) in enumerate(tensors["saved.classes"].t().tolist()):
@@ -70,5 +70,4 @@ class SavedGenerators:
 
 def _rows(G: nn.Module) -> Tensor:
     """A parameter of G with one row a class."""
-    rows: Tensor = G.blocks[0].norm1.scale  # type: ignore[index, union-attr]
-    return rows
+    return next(part.scale for part in G.modules() if isinstance(part, ConditionalBatchNorm))

@@ -39,6 +39,13 @@ class StreamSettings(Settings):
     class_order: str | None = setting(None, "order of the classes in New Class, names separated by commas")
     data_seed: int = setting(0, "draws the classes and the test images of own data", low=0, high=2**32 - 1)
     max_images: int | None = setting(None, "use at most so many training images", low=1)
+    grey: bool = setting(False, "one channel instead of three")
+    contrast: bool = setting(False, "every image gets the same mean and standard deviation")
+    validation: int | None = setting(
+        None,
+        "for tuning: hold out so many training images (by data_seed) and evaluate on them, not on the test images",
+        low=1,
+    )
     flip: bool | None = setting(None, "mirrored images keep their label (own data: no, if not given)")
     strict: bool = setting(False, "an own image that cannot be decoded is an error")
 
@@ -88,6 +95,7 @@ def stream_settings(name: str) -> StreamSettings:
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
     """Load the data and arrange them as the settings say."""
     from ordisco import data
+    from ordisco.data.prepare import change_images, hold_out
     from ordisco.stream import new_class, new_instance
 
     dataset = data.load(
@@ -99,6 +107,10 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
         seed=settings.data_seed,
         strict=settings.strict,
     )
+    if settings.validation is not None:
+        dataset = hold_out(dataset, settings.validation, settings.data_seed)
+    if settings.grey or settings.contrast:
+        dataset = change_images(dataset, settings.grey, settings.contrast)
     if settings.flip is not None:
         dataset = replace(dataset, flip=settings.flip)
     if settings.scenario == "new-instance":

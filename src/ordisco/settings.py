@@ -50,6 +50,9 @@ class UnlabeledSettings(Settings):
     consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0)
     consistency_ramp: float = setting(0.5, "share of each increment over which the weight ramps up", low=0.0, high=1.0)
     threshold: float = setting(0.95, "least confidence of a pseudo-label (pseudo-label, fixmatch)", low=0.0, high=1.0)
+    labeller: str = setting(
+        "student", "who gives FixMatch's pseudo-labels: C, or its moving average C′", choices=("student", "teacher")
+    )
     vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0)
     align: str = setting(
         "none",
@@ -63,11 +66,14 @@ class UnlabeledSettings(Settings):
 class GanSettings(Settings):
     """The generator G and the discriminator D."""
 
-    g_width: int = setting(256, "channels of G", low=1)
-    d_width: int = setting(256, "channels of D", low=1)
+    gan_net: str = setting(
+        "residual", "architecture of G and D: residual (the paper) or plain convolutions", choices=("residual", "dcgan")
+    )
+    g_width: int = setting(256, "channels of G (dcgan: at full size, doubled at each half)", low=1)
+    d_width: int = setting(256, "channels of D (dcgan: at full size, doubled at each half)", low=1)
     z_dim: int = setting(256, "length of the noise z", low=1)
-    d_tail: int = setting(2, "residual blocks of D after those that halve the side", low=0)
-    d_head: str = setting("pool", "D's head sees the pooled or the flat last map", choices=("pool", "flat"))
+    d_tail: int = setting(2, "residual blocks of D after those that halve the side (residual)", low=0)
+    d_head: str = setting("pool", "D's head sees the pooled or the flat last map (residual)", choices=("pool", "flat"))
     g_lr: float = setting(1e-4, "learning rate of G (Adam)", low=0.0)
     d_lr: float = setting(1e-4, "learning rate of D (Adam)", low=0.0)
     gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
@@ -89,6 +95,17 @@ class GanSettings(Settings):
     pseudo_real_start: float = setting(
         0.2, "share of each increment before pseudo-labelled pairs count as real", low=0.0, high=1.0
     )
+    pseudo_threshold: float = setting(
+        0.0, "least confidence of a pseudo-labelled pair that counts as real", low=0.0, high=1.0
+    )
+    d_balance: bool = setting(False, "every class weighs the same among D's real pairs (paper: every pair)")
+    mismatched: float = setting(
+        0.0, "weight of real images with a wrong class as fake pairs (paper: 0; Reed et al. 2016)", low=0.0
+    )
+    d_translate: int = setting(0, "pixels by which D's images are shifted at random, real and fake alike", low=0)
+    g_ema: float = setting(
+        0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
+    )
     d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0)
     importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1)
 
@@ -100,6 +117,10 @@ class ReplaySettings(Settings):
     replay_weight: float = setting(1.0, "weight of L_G→C after its ramp", low=0.0)
     replay_start: float = setting(0.0, "share of each increment before replay starts", low=0.0, high=1.0)
     replay_ramp: float = setting(0.25, "share of each increment over which replay ramps up", low=0.0, high=1.0)
+    replay_new: float = setting(
+        0.0, "share of each increment before classes that are new in it are replayed", low=0.0, high=1.0
+    )
+    replay_unlabeled: float = setting(1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0)
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def make_unlabeled_loss(settings: UnlabeledSettings) -> UnlabeledLoss | None:
         case "pseudo-label":
             return PseudoLabel(threshold=settings.threshold)
         case "fixmatch":
-            return FixMatch(threshold=settings.threshold)
+            return FixMatch(threshold=settings.threshold, teacher=settings.labeller == "teacher")
         case "vat":
             return VAT(epsilon=settings.vat_epsilon)
         case name:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ordisco.data import normalize
 from ordisco.losses import pair
-from ordisco.nets.discriminator import Discriminator
 from ordisco.per_image import mean_per_image_gradient
 
 
@@ -26,13 +25,13 @@ def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:
     return ((count - 1) * old + new) / count
 
 
-def importance(D: Discriminator, images: Tensor, labels: Tensor, chunk: int) -> Tensor:
+def importance(D: nn.Module, images: Tensor, labels: Tensor, chunk: int) -> Tensor:
     """Eq. 10: ξ_b = E_x |∂ ‖D(x, C(x))‖² / ∂θ|, the mean of absolute per-image gradients.
 
     `images` are the increment's unlabelled images (uint8) and `labels` their pseudo-labels; `chunk` bounds the memory.
     """
 
-    def squared(network: Discriminator, x: Tensor, y: Tensor) -> Tensor:
+    def squared(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         return pair(network(x), y).square().sum()
 
     batches = zip(images.split(chunk), labels.split(chunk), strict=True)

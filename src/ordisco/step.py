@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from ordisco import losses, stabilize
+from ordisco import losses
+from ordisco.adversary import discriminator_step, generator_step
+from ordisco.networks import by_mini_batch
 from ordisco.penalties import SI
 from ordisco.replay import draw_noise
 from ordisco.ssl import Views, align_distribution, update_running_mean
@@ -55,7 +57,7 @@ def train_step(learner: Learner) -> dict[str, Tensor]:
             extra_discriminator_step(learner, progress)
         batch.x_g, batch.y_g = generate(learner, s.step.batch_generated)
     if replay_weight > 0 or learner.method.replay == "offline-last":  # there, also D learns from replayed images
-        batch.x_r, batch.y_r = replayed(learner, batch)
+        batch.x_r, batch.y_r = replayed(learner, batch, progress)
 
     learner.seed_step("classifier")
     views = unlabeled_views(learner, batch)
@@ -69,6 +71,16 @@ def train_step(learner: Learner) -> dict[str, Tensor]:
     decay = min(s.classifier.ema, 1 - 1 / (learner.total_steps + 1))
     learner.nets.teacher.flat.average(learner.nets.C.flat, decay)
     return terms
+
+
+def extra_discriminator_step(learner: Learner, progress: float) -> None:
+    """A D step on images of its own, for several D steps a G step."""
+    batch = draw(learner)
+    with torch.no_grad():
+        batch.x_g, batch.y_g = generate(learner, learner.settings.step.batch_generated)
+    if learner.method.replay == "offline-last":
+        batch.x_r, batch.y_r = replayed(learner, batch, progress)
+    discriminator_step(learner, batch, pseudo_labels(learner, batch.x_u, ()), progress)
 
 
 # ---------------------------------------------------------------------- images
@@ -92,14 +104,28 @@ def generate(learner: Learner, count: int) -> tuple[Tensor, Tensor]:
     return x.float(), y
 
 
-def replayed(learner: Learner, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
-    """What is replayed into C: the very images just generated (online), or those of saved generators."""
-    if learner.method.replay == "online" and batch.x_g is not None:
-        return batch.x_g.detach(), batch.y_g
+def replayed(learner: Learner, batch: Batch, progress: float) -> tuple[Tensor | None, Tensor | None]:
+    """What is replayed into C: images of the living generator (online), or those of saved generators."""
+    if learner.method.replay == "online":
+        return replayed_online(learner, batch, progress)
     saved = learner.kept.saved
     if saved is not None and len(saved):
         return saved.draw(learner.settings.step.batch_generated, learner.settings.gan.z_dim)
     return None, None
+
+
+def replayed_online(learner: Learner, batch: Batch, progress: float) -> tuple[Tensor | None, Tensor | None]:
+    """The very images just generated; or images of the moving average of G, or of old classes only."""
+    s, nets = learner.settings, learner.nets
+    only_old = progress < s.replay.replay_new and learner.classes_before < len(learner.classes)
+    if nets.G_mean is None and not only_old:
+        return (None, None) if batch.x_g is None else (batch.x_g.detach(), batch.y_g)
+    classes = learner.classes_before if only_old else len(learner.classes)
+    if nets.sampler is None or classes == 0:
+        return None, None
+    z, y = draw_noise(s.step.batch_generated, s.gan.z_dim, classes, learner.device)
+    with torch.no_grad(), learner.fabric.autocast(), by_mini_batch(nets.sampler.module):
+        return nets.sampler.module(z, y).float(), y
 
 
 def replay_ramp(progress: float, start: float, ramp: float) -> float:
@@ -167,71 +193,6 @@ def align(learner: Learner, p: Tensor, use: str) -> Tensor:
     return align_distribution(p, learner.expected, mean)
 
 
-# ---------------------------------------------------------------------- D and G
-
-
-def extra_discriminator_step(learner: Learner, progress: float) -> None:
-    """A D step on images of its own, for several D steps a G step."""
-    batch = draw(learner)
-    with torch.no_grad():
-        batch.x_g, batch.y_g = generate(learner, learner.settings.step.batch_generated)
-    if learner.method.replay == "offline-last":
-        batch.x_r, batch.y_r = replayed(learner, batch)
-    discriminator_step(learner, batch, pseudo_labels(learner, batch.x_u, ()), progress)
-
-
-def discriminator_step(learner: Learner, batch: Batch, labels: Tensor | None, progress: float) -> tuple[Tensor, Tensor]:
-    """Eqs. 4 and 8: one call of D on all images, the penalty's gradient added in closed form."""
-    s, D = learner.settings.gan, learner.nets.D
-    assert D is not None and batch.x_g is not None and batch.y_g is not None
-    loss = discriminator_loss(learner, batch, labels, progress)
-    loss.backward()
-    penalty = loss.new_zeros(())
-    if learner.kept.xi is not None and learner.kept.anchor is not None and s.d_penalty > 0:
-        theta, anchor, xi = D.flat.theta, learner.kept.anchor, learner.kept.xi
-        penalty = stabilize.penalty(theta, anchor, xi, s.d_penalty)
-        stabilize.add_penalty_gradient_(D.flat.grad, theta, anchor, xi, s.d_penalty)
-    learner.reduce(D)
-    D.step()
-    D.module.power_iteration()  # type: ignore[operator]
-    return loss.detach(), penalty
-
-
-def discriminator_loss(learner: Learner, batch: Batch, labels: Tensor | None, progress: float) -> Tensor:
-    """Eq. 4 on one mini-batch."""
-    s, D = learner.settings.gan, learner.nets.D
-    form: losses.Adversarial = s.adversarial  # type: ignore[assignment]
-    assert D is not None and batch.x_g is not None and batch.y_g is not None
-    x_l, y_l = batch.x_l, batch.y_l
-    if learner.method.replay == "offline-last" and batch.x_r is not None and batch.y_r is not None:
-        # Strategy (2): the old generator's images are real data for the new one.
-        x_l, y_l = torch.cat([x_l, batch.x_r]), torch.cat([y_l, batch.y_r])
-    images = [x_l, batch.x_g.detach()] + ([] if batch.x_u is None else [batch.x_u])
-    with learner.fabric.autocast():
-        d = D.module(torch.cat(images))[:, : len(learner.classes)].float()
-    d_l, d_g, d_u = d.tensor_split([len(x_l), len(x_l) + len(batch.x_g)])
-    third = pseudo_real = None
-    if labels is not None:
-        hard = losses.one_hot_argmax(labels)
-        third = losses.pseudo_pairs_fake(d_u, labels if s.third_term == "expectation" else hard, form)
-        pseudo_real = (d_u * hard).sum(1) if progress >= s.pseudo_real_start else None
-    real = losses.real_pairs(losses.pair(d_l, y_l), pseudo_real, s.pseudo_real, form)
-    return losses.discriminator(real, losses.pair(d_g, batch.y_g), third, s.alpha, form)
-
-
-def generator_step(learner: Learner, batch: Batch) -> Tensor:
-    """Eq. 5 with the D of now; the gradient goes to G only."""
-    G, D = learner.nets.G, learner.nets.D
-    assert G is not None and D is not None and batch.x_g is not None and batch.y_g is not None
-    with learner.fabric.autocast():
-        d = D.module(batch.x_g).float()
-    loss = losses.generator(losses.pair(d, batch.y_g), learner.settings.gan.adversarial)  # type: ignore[arg-type]
-    loss.backward(inputs=list(G.module.parameters()))
-    learner.reduce(G)
-    G.step()
-    return loss.detach()
-
-
 # ---------------------------------------------------------------------- C
 
 
@@ -265,7 +226,9 @@ def classifier_step(
     if batch.x_r is not None and batch.y_r is not None:
         # The first view of a replayed image serves as labelled and as unlabelled data.
         start = n_u if views.student else 0
-        replay = replay_weight * losses.replay(student[0][start:], batch.y_r, per_image[start:])
+        replay = replay_weight * losses.replay(
+            student[0][start:], batch.y_r, per_image[start:], learner.settings.replay.replay_unlabeled
+        )
     loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
     if learner.method.head == "cosine":
         loss = loss + unified_terms(learner, x, features, batch)

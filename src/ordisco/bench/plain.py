@@ -109,7 +109,9 @@ class PlainStep:
         form: losses.Adversarial = s.adversarial  # type: ignore[assignment]
         hard = losses.one_hot_argmax(p)
         pseudo = (self.D(x_u)[:, :k] * hard).sum(1) if progress >= s.pseudo_real_start else None
-        real = losses.real_pairs(losses.pair(self.D(x_l)[:, :k], y_l), pseudo, s.pseudo_real, form)
+        real = losses.called_real(losses.pair(self.D(x_l)[:, :k], y_l), form).mean()
+        if pseudo is not None:
+            real = (1 - s.pseudo_real) * real + s.pseudo_real * losses.called_real(pseudo, form).mean()
         third = losses.pseudo_pairs_fake(self.D(x_u)[:, :k], p if s.third_term == "expectation" else hard, form)
         loss = losses.discriminator(real, losses.pair(self.D(x_g)[:, :k], y_g), third, s.alpha, form)
         penalty = loss.new_zeros(())

@@ -4,9 +4,12 @@ from ordisco.nets.classifier import NineConv, WideResNet, make_classifier
 from ordisco.nets.count import Size, measure
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.flat import Flat
+from ordisco.nets.gan import AnyDiscriminator, AnyGenerator, make_discriminator, make_generator
 from ordisco.nets.generator import Generator
 
 __all__ = [
+    "AnyDiscriminator",
+    "AnyGenerator",
     "Discriminator",
     "Flat",
     "Generator",
@@ -14,5 +17,7 @@ __all__ = [
     "Size",
     "WideResNet",
     "make_classifier",
+    "make_discriminator",
+    "make_generator",
     "measure",
 ]

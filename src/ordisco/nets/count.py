@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ordisco.nets.classifier import make_classifier
-from ordisco.nets.discriminator import Discriminator
-from ordisco.nets.generator import Generator
+from ordisco.nets.gan import make_discriminator, make_generator
 from ordisco.settings import LearnerSettings
 
 
@@ -39,6 +38,6 @@ def preset_sizes(settings: LearnerSettings, image_shape: tuple[int, int, int], n
     x, y = torch.zeros(1, *image_shape), torch.zeros(1, dtype=torch.int64)
     return {
         "C": measure(make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, "linear"), x),
-        "G": measure(Generator(image_shape, num_classes, g.g_width, g.z_dim), torch.zeros(1, g.z_dim), y),
-        "D": measure(Discriminator(image_shape, num_classes, g.d_width, g.d_tail, g.d_head), x),
+        "G": measure(make_generator(g, image_shape, num_classes), torch.zeros(1, g.z_dim), y),
+        "D": measure(make_discriminator(g, image_shape, num_classes), x),
     }

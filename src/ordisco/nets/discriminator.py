@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.layout import channels_last
-from ordisco.nets.spectral import Spectral, SpectralConv2d, SpectralLinear
+from ordisco.nets.spectral import SpectralConv2d, SpectralLinear, SpectralModule
 
 
 class Block(nn.Module):
@@ -29,7 +29,7 @@ class Block(nn.Module):
         return out + (x if self.shortcut is None else self.shortcut(x))
 
 
-class Discriminator(nn.Module):
+class Discriminator(SpectralModule):
     """D(x, y) for every class y at once: ψ(φ(x)) + ⟨e_y, φ(x)⟩; `width` 256 is the paper's reference.
 
     The projection makes the scores of all classes one matrix product, so a call gives (n, classes);
@@ -61,12 +61,6 @@ class Discriminator(nn.Module):
         h = F.relu(self.blocks(channels_last(x)))
         phi = h.flatten(1) if self.head == "flat" else h.sum(dim=(2, 3))
         return self.realness(phi) + self.classes(phi)
-
-    def power_iteration(self) -> None:
-        """Follow the weights with the spectral norm; once a D step."""
-        for module in self.modules():
-            if isinstance(module, Spectral):
-                module.power_iteration()
 
     def grow(self, num_classes: int) -> None:
         """Make room for more classes."""

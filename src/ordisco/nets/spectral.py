@@ -46,17 +46,17 @@ class Spectral(nn.Module):
 class SpectralConv2d(Spectral):
     """A convolution with spectral norm."""
 
-    def __init__(self, channels_in: int, channels_out: int, kernel: int, gain: float = 1.0) -> None:
+    def __init__(self, channels_in: int, channels_out: int, kernel: int, gain: float = 1.0, stride: int = 1) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(channels_out, channels_in, kernel, kernel))
         nn.init.xavier_uniform_(self.weight, gain)
         self.bias = nn.Parameter(torch.zeros(channels_out))
-        self.padding = kernel // 2
+        self.stride, self.padding = stride, (kernel - stride + 1) // 2  # the side stays, or is divided by the stride
         self.start()
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve with the normalised weight."""
-        return F.conv2d(x, self.normalized(), self.bias, padding=self.padding)
+        return F.conv2d(x, self.normalized(), self.bias, self.stride, self.padding)
 
 
 class SpectralLinear(Spectral):
@@ -79,3 +79,13 @@ class SpectralLinear(Spectral):
         nn.init.xavier_uniform_(fresh)
         self.weight = grow_rows(self.weight, fresh)
         self.start()
+
+
+class SpectralModule(nn.Module):
+    """A network with spectral layers."""
+
+    def power_iteration(self) -> None:
+        """Follow the weights with the spectral norm; once a D step."""
+        for module in self.modules():
+            if isinstance(module, Spectral):
+                module.power_iteration()

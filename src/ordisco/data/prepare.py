@@ -1,0 +1,63 @@
+"""What a stream may do to its images before they arrive: grey, contrast; and a part held out for tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ordisco.data.augment import GREY
+from ordisco.data.dataset import UNLABELED, Dataset, Split
+from ordisco.errors import UsageError
+
+MIDDLE, SPREAD = 127.5, 51.0  # the mean and the standard deviation of an image after `even_contrast`
+FLAT = 5.0  # added to a standard deviation, so that an image of one colour stays one
+CHUNK = 8192
+
+
+def grey(images: Tensor) -> Tensor:
+    """One channel, as bright as the three looked."""
+    if images.shape[1] == 1:
+        return images
+    weights = torch.tensor(GREY, dtype=torch.float64).view(1, 3, 1, 1)
+    return _by_chunk(images, lambda x: (x * weights).sum(1, keepdim=True))
+
+
+def even_contrast(images: Tensor) -> Tensor:
+    """Every image with the same mean and standard deviation over all its pixels and channels."""
+
+    def even(x: Tensor) -> Tensor:
+        mean, deviation = x.mean(dim=(1, 2, 3), keepdim=True), x.std(dim=(1, 2, 3), keepdim=True, correction=0)
+        return (x - mean) * (SPREAD / (deviation + FLAT)) + MIDDLE
+
+    return _by_chunk(images, even)
+
+
+def change_images(dataset: Dataset, to_grey: bool, contrast: bool) -> Dataset:
+    """The data set with grey images, with even contrast, or both."""
+
+    def changed(split: Split) -> Split:
+        images = grey(split.images) if to_grey else split.images
+        return Split(even_contrast(images) if contrast else images, split.labels)
+
+    return replace(dataset, train=changed(dataset.train), test=changed(dataset.test))
+
+
+def hold_out(dataset: Dataset, count: int, seed: int) -> Dataset:
+    """`count` labelled training images, drawn by seed, take the place of the test images: for tuning."""
+    labels = dataset.train.labels.numpy()
+    known = np.flatnonzero(labels != UNLABELED)
+    if count >= len(known):
+        raise UsageError(f"validation = {count} is not allowed: {dataset.name} has {len(known)} labelled images")
+    chosen = np.zeros(len(labels), dtype=bool)
+    chosen[np.random.RandomState(seed).permutation(known)[:count]] = True
+    held = torch.from_numpy(chosen)
+    return replace(dataset, train=dataset.train[~held], test=dataset.train[held])
+
+
+def _by_chunk(images: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    parts = [change(part.double()).round_().clamp_(0, 255).to(torch.uint8) for part in images.split(CHUNK)]
+    return torch.cat(parts) if parts else images
