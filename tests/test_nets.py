@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from ordisco.methods import METHODS
 from ordisco.nets import Discriminator, Flat, Generator, NineConv, Size, WideResNet, make_classifier, measure
+from ordisco.nets.dcgan import PlainDiscriminator, PlainGenerator
+from ordisco.nets.generator import ConditionalBatchNorm
 from ordisco.nets.spectral import Spectral, SpectralConv2d, SpectralLinear
 from ordisco.networks import Layout, Network, Networks
 from ordisco.presets import PRESETS
@@ -42,6 +44,10 @@ def test_shapes(side: int, channels: int, classes: int):
     assert images.abs().max() <= 1
     for head in ("pool", "flat"):
         assert Discriminator(shape, classes, 2, 1, head)(x).shape == (2, classes)
+    images = PlainGenerator(shape, classes, 2, 5)(torch.randn(2, 5), y)
+    assert images.shape == x.shape
+    assert images.abs().max() <= 1
+    assert PlainDiscriminator(shape, classes, 2)(x).shape == (2, classes)
 
 
 # ---------------------------------------------------------------------- sizes by arithmetic
@@ -88,6 +94,30 @@ def d_by_hand(w: int, tail: int, flat: bool, c: int, s: int, k: int) -> Size:
     return Size(parameters + (f + 1) + f * k, multiply_adds + f + f * k)
 
 
+def plain_g_by_hand(w: int, z: int, c: int, s: int, k: int) -> Size:
+    """Plain G: a linear layer and a row a class to 4×4, then a conv after each doubling, w channels at side s."""
+    side, channels = 4, w * s // 4
+    parameters = (z + 1) * 16 * channels + k * 16 * channels + 2 * k * channels
+    multiply_adds = z * 16 * channels
+    while side < s:
+        side, channels = 2 * side, channels // 2
+        parameters += 9 * 2 * channels * channels + channels + 2 * k * channels
+        multiply_adds += side**2 * 9 * 2 * channels * channels
+    return Size(parameters + 9 * w * c + c, multiply_adds + s**2 * 9 * w * c)
+
+
+def plain_d_by_hand(w: int, c: int, s: int, k: int) -> Size:
+    """Plain D: 3×3 at side s, then 4×4 with stride 2 down to 4×4, then a score and one for each class."""
+    parameters, multiply_adds = 9 * c * w + w, s**2 * 9 * c * w
+    side, channels = s, w
+    while side > 4:
+        side, channels = side // 2, 2 * channels
+        parameters += 16 * channels * channels // 2 + channels
+        multiply_adds += side**2 * 16 * channels * channels // 2
+    f = 16 * channels
+    return Size(parameters + (f + 1) + f * k, multiply_adds + f + f * k)
+
+
 def measured(settings: LearnerSettings, shape: tuple[int, int, int], classes: int) -> tuple[Size, Size, Size]:
     nets, z = networks(settings, shape, classes), settings.gan.z_dim
     assert nets.G is not None
@@ -106,6 +136,12 @@ def measured(settings: LearnerSettings, shape: tuple[int, int, int], classes: in
 )
 def test_sizes_of_the_presets_by_hand(name: str, channels: int, side: int, classes: int):
     c, g = PRESETS[name].classifier, PRESETS[name].gan
+    if g.gan_net == "dcgan":
+        assert measured(PRESETS[name], (channels, side, side), classes)[1:] == (
+            plain_g_by_hand(g.g_width, g.z_dim, channels, side, classes),
+            plain_d_by_hand(g.d_width, channels, side, classes),
+        )
+        return
     assert measured(PRESETS[name], (channels, side, side), classes) == (
         c_by_hand(c.c_width, channels, side, classes),
         g_by_hand(g.g_width, g.z_dim, channels, side, classes),
@@ -157,10 +193,11 @@ def test_c_grows_and_old_logits_stay(net: str, head: str):
     assert C.head.weight[3:].abs().min() > 0
 
 
-def test_g_grows_and_images_of_old_classes_stay():
-    G = Generator((3, 16, 16), 2, 3, 4)
+@pytest.mark.parametrize("kind", [Generator, PlainGenerator])
+def test_g_grows_and_images_of_old_classes_stay(kind: type[Generator | PlainGenerator]):
+    G = kind((3, 16, 16), 2, 3, 4)
     G(torch.randn(9, 4), torch.randint(2, (9,)))  # batch norm learns some statistics
-    nn.init.normal_(G.blocks[0].norm1.scale)
+    nn.init.normal_(next(m.scale for m in G.modules() if isinstance(m, ConditionalBatchNorm)))
     z, y = torch.randn(6, 4), torch.tensor([0, 1, 1, 0, 0, 1])
     before = G.eval()(z, y)
     G.grow(5)
@@ -170,9 +207,9 @@ def test_g_grows_and_images_of_old_classes_stay():
     assert (new - before).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("head", ["pool", "flat"])
+@pytest.mark.parametrize("head", ["pool", "flat", "dcgan"])
 def test_d_grows_and_old_scores_change_by_the_spectral_norm_alone(head: str):
-    D = Discriminator((1, 8, 8), 3, 4, 1, head)
+    D = PlainDiscriminator((1, 8, 8), 3, 4) if head == "dcgan" else Discriminator((1, 8, 8), 3, 4, 1, head)
     x, rows = torch.randn(5, 1, 8, 8), D.classes.weight.detach().clone()
     phi = []
     D.realness.register_forward_hook(lambda module, args, out: phi.append(args[0]))
@@ -255,6 +292,26 @@ def test_every_layer_of_d_has_spectral_norm(head: str):
         D.power_iteration()
     for module in spectral:
         assert torch.linalg.matrix_norm(module.normalized().flatten(1), 2).item() == pytest.approx(1, abs=1e-3)
+
+
+def test_every_layer_of_the_plain_d_has_spectral_norm():
+    D = PlainDiscriminator((1, 16, 16), 4, 3)
+    spectral = [module for module in D.modules() if isinstance(module, Spectral)]
+    assert len(spectral) == 3 + 2
+    assert {id(p) for p in D.parameters() if p.ndim > 1} == {id(module.weight) for module in spectral}
+    before = D.classes.u.clone()
+    D.classes.weight.data.copy_(torch.randn_like(D.classes.weight))
+    D.power_iteration()
+    assert not torch.equal(D.classes.u, before)
+
+
+def test_the_class_reaches_the_plain_g_before_its_first_norm():
+    G = PlainGenerator((1, 8, 8), 2, 2, 3).eval()
+    z = torch.randn(1, 3)
+    one, other = (G(z, torch.tensor([y])) for y in (0, 1))
+    assert not torch.allclose(one, other)  # scales and shifts are still those of a plain batch norm
+    G.classes.data[1] = G.classes.data[0]
+    assert torch.equal(G(z, torch.tensor([1])), G(z, torch.tensor([0])))
 
 
 def test_a_call_of_d_has_no_side_effect():

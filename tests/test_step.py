@@ -477,3 +477,95 @@ def test_the_teacher_follows_parameters_and_statistics(monkeypatch: pytest.Monke
     assert not torch.equal(now["teacher.buffers"], now["C.buffers"])
     assert learner.nets.C.module.training
     assert not any(module.training for module in learner.nets.teacher.module.modules())
+
+
+# ---------------------------------------------------------------------- beyond the paper
+
+
+def d_of(learner: Learner, x: Tensor) -> Tensor:
+    return learner.nets.D.module(x)[:, :3]
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_mismatched_and_balanced_pairs_in_the_loss_of_d(balance: bool):
+    changes = {"pseudo_real": 0.6, "pseudo_real_start": 0.0, "alpha": 0.3, "d_balance": balance}
+    learner = ready(**changes, mismatched=0.5, pseudo_threshold=0.5)
+    batch = batch_of(learner)
+    p = torch.tensor([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.9, 0.1, 0], [1.0, 0, 0]])
+    y = torch.cat([batch.y_l, torch.tensor([0, 0, 1, 2, 0, 0])])
+    w = torch.tensor([0.1] * 4 + [0.1, 0, 0.1, 0.1, 0.1, 0.1])  # the second pseudo-label is not trusted
+    w = w / w.sum()
+    if balance:
+        mass = torch.stack([w[y == k].sum() for k in range(3)])
+        w = w / mass[y] / (mass > 0).sum()
+    d = d_of(learner, torch.cat([batch.x_l, batch.x_u]))
+    wrong = torch.stack(
+        [F.relu(1 + row[[k for k in range(3) if k != label]]).mean() for row, label in zip(d, y, strict=True)]
+    )
+    own = d[torch.arange(len(y)), y]
+    d_g = d_of(learner, batch.x_g)[torch.arange(5), batch.y_g]
+    loss = (w * F.relu(1 - own)).sum() + 0.3 * F.relu(1 + d_g).mean() + 0.5 * (w * wrong).sum()
+    loss = loss + 0.7 * F.relu(1 + d[4:][torch.arange(6), y[4:]]).mean()
+    torch.testing.assert_close(adversary.discriminator_loss(learner, batch, p, 1.0), loss)
+
+
+def test_d_sees_shifted_images_and_g_learns_through_the_shift(monkeypatch: pytest.MonkeyPatch):
+    learner = ready(d_translate=2)
+    seen: list[Tensor] = []
+    learner.nets.D.module.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    batch = batch_of(learner)
+    step.generator_step(learner, batch)
+    assert touched(learner) == {"G"}
+    assert not torch.equal(seen[0], batch.x_g)
+    pixels = batch.x_g.detach().flatten(1)
+    for shifted, whole in zip(seen[0].detach().flatten(1), pixels, strict=True):
+        assert torch.isin(shifted, whole).all()
+
+
+def test_replay_by_the_moving_average_of_g():
+    learner = ready(g_ema=0.9)
+    assert learner.nets.G_mean is not None
+    learner.nets.G_mean.flat.theta.add_(1.0)
+    buffers = learner.nets.G_mean.flat.buffers.clone()
+    batch = batch_of(learner)
+    assert batch.x_r.shape == batch.x_g.shape
+    assert not torch.equal(batch.x_r, batch.x_g)
+    assert not batch.x_r.requires_grad
+    assert torch.equal(learner.nets.G_mean.flat.buffers, buffers)
+    before = learner.nets.G_mean.flat.theta.clone()
+    learner.total_steps = 1000
+    step.generator_step(learner, batch)
+    torch.testing.assert_close(learner.nets.G_mean.flat.theta, 0.9 * before + 0.1 * learner.nets.G.flat.theta)
+    sample = learner.sample(torch.tensor([0, 1]), seed=1)
+    learner.nets.G.flat.theta.zero_()
+    assert torch.equal(learner.sample(torch.tensor([0, 1]), seed=1), sample)  # samples are those of the average
+
+
+@pytest.mark.parametrize("g_ema", [0.0, 0.9])
+def test_new_classes_are_not_replayed_before_their_time(g_ema: float):
+    learner = ready("ordisco", replay_new=0.5, g_ema=g_ema, batch_generated=64)
+    learner.classes_before = 1  # of 3
+    batch = step.draw(learner)
+    batch.x_g, batch.y_g = step.generate(learner, 64)
+    assert step.replayed(learner, batch, 0.4)[1].unique().tolist() == [0]
+    assert step.replayed(learner, batch, 0.5)[1].unique().tolist() == [0, 1, 2]
+    learner.classes_before = 0
+    assert step.replayed(learner, batch, 0.4) == (None, None)
+    learner.classes_before = 3  # no class is new: New Instance
+    assert step.replayed(learner, batch, 0.4)[1].unique().tolist() == [0, 1, 2]
+
+
+def test_the_weight_of_generated_images_as_unlabelled_data():
+    learner = ready(replay_unlabeled=0.25)
+    batch = batch_of(learner)
+    found = classify(learner, batch, 0.7, 0.4)["replay"]
+    logits = learner.nets.C.module(torch.cat([batch.x_l, batch.x_u, batch.x_r]))[:, :3][-len(batch.x_r) :]
+    target = taught(learner, torch.cat([batch.x_u, batch.x_r]))[len(batch.x_u) :]
+    unlabeled = 0.7 * (logits.softmax(1) - target).square().sum(1).mean()
+    torch.testing.assert_close(found, (0.4 * (F.cross_entropy(logits, batch.y_r) + 0.25 * unlabeled)).detach())
+
+
+def test_fixmatch_labelled_by_the_teacher_asks_c_for_the_strong_view_only():
+    learner = ready("smb", unlabeled_loss="fixmatch", labeller="teacher")
+    views = step.unlabeled_views(learner, batch_of(learner, replay=False))
+    assert (len(views.student), len(views.teacher)) == (1, 1)

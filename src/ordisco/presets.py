@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ordisco.errors import UsageError
+from ordisco.machine import cores
 from ordisco.scenarios import StreamSettings
 from ordisco.settings import LearnerSettings
 
@@ -37,10 +38,47 @@ DEMO = PAPER.replace(
 )
 
 # 16×16 images of SVHN or CIFAR-10, minutes on one core.
-SMALL = DEMO.replace(c_width=32, g_width=48, d_width=48, z_dim=64, steps=600)
+SMALL = PAPER.replace(
+    steps=300,
+    batch_labeled=32,
+    batch_unlabeled=64,
+    batch_generated=64,
+    c_width=24,
+    dropout=0.2,
+    teacher_dropout=False,
+    c_lr=2e-3,
+    ema=0.99,
+    unlabeled_loss="fixmatch",
+    threshold=0.8,
+    labeller="teacher",
+    consistency_weight=1.0,
+    consistency_ramp=0.0,
+    align="all",
+    gan_net="dcgan",
+    g_width=24,
+    d_width=24,
+    z_dim=32,
+    g_lr=2e-3,
+    d_lr=2e-3,
+    gan_beta2=0.9,
+    d_steps=1,
+    alpha=1.0,
+    third_term="expectation",
+    pseudo_real=0.75,
+    pseudo_threshold=0.6,
+    d_balance=True,
+    mismatched=0.5,
+    d_translate=1,
+    g_ema=0.99,
+    replay_ramp=0.0,
+    replay_new=0.3,
+    replay_unlabeled=0.25,
+)
 
 # What a preset does to a stream of larger images.
-STREAM_CHANGES: dict[str, dict[str, int]] = {"small": {"size": 16, "max_images": 21_000}}
+STREAM_CHANGES: dict[str, dict[str, int | bool]] = {
+    "small": {"size": 16, "max_images": 10_000, "grey": True, "contrast": True}
+}
 
 # The images that each preset is meant for: channels, height, width.
 PRESET_IMAGES: dict[str, tuple[int, int, int]] = {"demo": (1, 8, 8), "small": (3, 16, 16), "paper": (3, 32, 32)}
@@ -62,6 +100,11 @@ def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:
     return dataclasses.replace(stream, **STREAM_CHANGES.get(name, {}))  # type: ignore[arg-type]
 
 
-def preset_threads(name: str) -> int | None:
-    """CPU threads that pay: one for small nets, whose second thread waits more than it works; else all cores."""
-    return None if name == "paper" else 1
+def preset_threads(name: str, jobs: int = 1) -> int | None:
+    """CPU threads that pay: one for small nets, whose second thread waits more than it works; else all cores.
+
+    Several jobs at once share the cores.
+    """
+    if name != "paper":
+        return 1
+    return max(1, cores() // jobs) if jobs > 1 else None
