@@ -33,8 +33,10 @@ DEMO = PAPER.replace(
     d_lr=2e-3,
     gan_beta2=0.9,
     d_steps=1,
-    third_term="expectation",
+    alpha=1.0,
     pseudo_real=0.75,
+    d_balance=True,
+    mismatched=0.5,
 )
 
 # 16×16 images of SVHN or CIFAR-10, minutes on one core.
@@ -63,7 +65,6 @@ SMALL = PAPER.replace(
     gan_beta2=0.9,
     d_steps=1,
     alpha=1.0,
-    third_term="expectation",
     pseudo_real=0.75,
     pseudo_threshold=0.6,
     d_balance=True,
