@@ -1,0 +1,24 @@
+"""What this machine has: cores and memory, and how many runs they are enough for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+MEMORY = 2**30  # bytes that a run should have to itself, at least
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def usual_jobs(runs: int, threads: int | None) -> int:
+    """As many runs at once as there are cores for their threads and memory for all; one where a run takes all cores."""
+    if threads is None:
+        return 1
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
+        runs = min(runs, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MEMORY)
+    return max(1, min(runs, cores() // threads))
