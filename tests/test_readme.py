@@ -1,5 +1,6 @@
 """What the README tells a newcomer is true."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from conftest import TINY
 from ordisco import METHODS, presets
 from ordisco.cli import parser
 from ordisco.scenarios import STREAMS
+from ordisco.settings import GROUPS
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -39,3 +42,9 @@ def test_the_pictures_are_there():
     for picture in pictures:
         assert (Path(__file__).parents[1] / picture).is_file()
     assert f"{len(METHODS)} methods" in README
+
+
+def test_every_setting_of_a_learner_has_its_line_in_the_paper_page() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text()
+    missing = [f.name for group in GROUPS for f in dataclasses.fields(group) if f"`{f.name}`" not in page]
+    assert missing == []
