@@ -6,6 +6,7 @@ One declaration serves the check, the command line (`ordisco.cli.options`) and t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from dataclasses import dataclass
@@ -38,9 +39,14 @@ def allowed(field: dataclasses.Field[Any]) -> str:
     return f"{high} or less" if high is not None else "any value"
 
 
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def value_type(cls: type, name: str) -> tuple[type, bool]:
     """The plain type of a field and whether it may also be None."""
-    hint = typing.get_type_hints(cls)[name]
+    hint = _hints(cls)[name]
     if isinstance(hint, types.UnionType):
         plain = [part for part in typing.get_args(hint) if part is not types.NoneType]
         return plain[0], len(plain) < len(typing.get_args(hint))

@@ -23,7 +23,15 @@ from ordisco.rundir import RunDirectory
 from ordisco.scenarios import build_stream
 from ordisco.stream import Stream
 
-IMAGE_FIELDS = ("dataset", "num_classes", "classes", "data_seed")  # they decide what a label means
+IMAGE_FIELDS = (
+    "dataset",
+    "num_classes",
+    "classes",
+    "data_seed",
+    "grey",
+    "contrast",
+    "validation",
+)  # what a judge must share
 
 
 @contextmanager

@@ -1,0 +1,110 @@
+"""The judge of generated images (Table 4): a classifier trained jointly on all images of a stream with all labels.
+
+It sees what no learner of the stream may see, so it judges and never teaches. It is kept as a run directory, so
+`--judge` takes it too, and is trained once for the same images, New Instance or New Class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import filelock
+import torch
+
+from ordisco import checkpoint
+from ordisco.config import MachineSettings, RunConfig
+from ordisco.data.dataset import UNLABELED
+from ordisco.evaluation import evaluate
+from ordisco.learner import Learner
+from ordisco.methods import method
+from ordisco.processes import make_fabric
+from ordisco.rundir import PARTIAL, RunDirectory, told_in_one_line
+from ordisco.settings import LearnerSettings
+from ordisco.stream import Increment, Stream
+
+METHOD = "st"  # one increment, no memory: plain supervised training
+BATCH, EPOCHS, LEAST_STEPS = 128, 10, 400
+
+# The paper's 9-convolution classifier at a width for small images, the same for every method that is judged.
+JUDGE = LearnerSettings().replace(
+    batch_labeled=BATCH, c_width=32, dropout=0.3, c_lr=3e-3, ema=0.99, unlabeled_loss="none"
+)
+
+
+def all_labeled(stream: Stream) -> Increment:
+    """Every image that the stream uses, with its true label; images whose class nobody knows are left out."""
+    labels = stream.dataset.train.labels
+    used = torch.from_numpy(stream.assignment >= 0) & (labels != UNLABELED)
+    return Increment(stream.dataset.train.images[used], labels[used])
+
+
+def judge_settings(images: int) -> LearnerSettings:
+    """The judge's settings for so many images: a few passes over them."""
+    return JUDGE.replace(steps=max(LEAST_STEPS, EPOCHS * images // BATCH))
+
+
+def train_judge(stream: Stream, settings: LearnerSettings | None = None, threads: int | None = None) -> Learner:
+    """A classifier of all images of the stream; its seed is the stream's."""
+    everything = all_labeled(stream)
+    judge = Learner(
+        method(METHOD),
+        stream.num_classes,
+        stream.image_shape,
+        settings or judge_settings(len(everything)),
+        seed=stream.seed,
+        translate=stream.dataset.translate,
+        flip=stream.dataset.flip,
+        fabric=make_fabric(MachineSettings(threads=threads)),
+    )
+    judge.learn(everything)
+    return judge
+
+
+def cached_judge(
+    config: RunConfig, stream: Stream, directory: Path, settings: LearnerSettings | None = None
+) -> tuple[Path, float]:
+    """Where the judge of a run's images is kept, trained if it is not there yet, and its accuracy on the test images.
+
+    Another process that wants the same judge waits for it.
+    """
+    settings = settings or judge_settings(int((stream.assignment >= 0).sum()))
+    path = directory / judge_name(stream, settings)
+    with told_in_one_line("create", directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_name(f".{path.name}.lock")):
+        if not RunDirectory(path).summary_json.exists():
+            started = time.monotonic()
+            judge = train_judge(stream, settings, config.machine.threads)
+            save_judge(path, config, stream, judge, time.monotonic() - started)
+    return path, float(json.loads(RunDirectory(path).summary_json.read_text())["test_accuracy"])
+
+
+def judge_name(stream: Stream, settings: LearnerSettings) -> str:
+    """A name that is the same for the same images, settings and seed."""
+    digest = hashlib.sha256(stream.dataset.checksum().encode())
+    digest.update((stream.assignment >= 0).tobytes())
+    digest.update(json.dumps(settings.to_dict(), sort_keys=True).encode())
+    return f"{stream.dataset.name}-seed{stream.seed}-{digest.hexdigest()[:10]}"
+
+
+def save_judge(path: Path, config: RunConfig, stream: Stream, judge: Learner, seconds: float) -> None:
+    """Write the judge aside as a finished run, then rename."""
+    aside = path.with_name(f".{path.name}{PARTIAL}")
+    shutil.rmtree(aside, ignore_errors=True)
+    mine = RunConfig(config.stream_name, config.stream, METHOD, config.preset, stream.seed, learner=judge.settings)
+    accuracy = evaluate(judge, stream.test_after(-1))
+    with RunDirectory.create(aside, mine.to_dict(), stream.save) as run:
+        tensors, state = judge.state()
+        place = {"learner": state, "image_shape": list(judge.image_shape)}
+        checkpoint.save(run.checkpoints, judge.total_steps, tensors, place)
+        facts = {"judge": True, "test_accuracy": accuracy, "seconds": round(seconds, 1)}
+        run.write_text("summary.md", f"A judge of generated images: {100 * accuracy:.1f} % of the test images.\n")
+        run.write_text("summary.json", json.dumps(facts, indent=2) + "\n")
+    with told_in_one_line("write", path):
+        shutil.rmtree(path, ignore_errors=True)  # no summary: a judge half removed by hand
+        os.replace(aside, path)
