@@ -27,6 +27,23 @@ SAME: dict[str, object] = {
 }
 SAME |= {"c_lr": 1e-4, "g_lr": 1e-4, "d_lr": 1e-4}
 
+# What the preset `small` does its own way.
+SMALL_WAY: dict[str, object] = {
+    "unlabeled_loss": "fixmatch",
+    "labeller": "teacher",
+    "threshold": 0.3,
+    "gan_net": "dcgan",
+    "alpha": 1.0,
+    "pseudo_real_start": 0.2,
+    "pseudo_threshold": 0.3,
+    "d_balance": True,
+    "mismatched": 0.5,
+    "d_translate": 1,
+    "g_ema": 0.9,
+    "replay_new": 0.3,
+    "replay_unlabeled": 0.25,
+}
+
 
 def second_increment(stream: Stream, **changes: object) -> Learner:
     learner = make_learner("ordisco", **{**SAME, **changes})
@@ -37,7 +54,13 @@ def second_increment(stream: Stream, **changes: object) -> Learner:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"adversarial": "logistic", "third_term": "argmax"}, {"third_term": "expectation", "d_head": "flat"}],
+    [
+        {},
+        {"adversarial": "logistic", "third_term": "argmax"},
+        {"third_term": "expectation", "d_head": "flat"},
+        SMALL_WAY,
+        SMALL_WAY | {"replay_new": 0.0, "g_ema": 0.0, "alpha": 0.5, "pseudo_real_start": 0.5},
+    ],
 )
 def test_the_fast_step_equals_the_plain_one(tasks: Stream, changes: dict[str, object]):
     fast, slow = (second_increment(tasks, **changes) for _ in range(2))

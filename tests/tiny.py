@@ -21,7 +21,7 @@ VARYING = ("seconds", "total_seconds", "peak_memory_bytes")
 
 def arguments(out: Path | str, *options: str, steps: int = STEPS) -> list[str]:
     """The command line of a tiny run."""
-    return ["run", *TINY, "--steps", str(steps), "--out", str(out), *options]
+    return ["run", *TINY, "--steps", str(steps), "--out", str(out), "--jobs", "1", *options]
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:

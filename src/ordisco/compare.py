@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
 
+from ordisco.board import make_board
 from ordisco.config import RunConfig
-from ordisco.errors import OrdiscoError
+from ordisco.errors import OrdiscoError, UsageError
+from ordisco.jobs import Job, Relay, run_jobs, stop_with_parent
 from ordisco.launch import judge_of, make_learner, make_logger, new_run, resumed_run, stream_of
+from ordisco.machine import usual_jobs
 from ordisco.methods import method
 from ordisco.outcome import result_of
 from ordisco.processes import together
 from ordisco.progress import Display
 from ordisco.report import MethodResult, accuracy_curves, comparison_table
+from ordisco.run import Run
 from ordisco.rundir import RunDirectory, resume_command, told_in_one_line, write_atomically
 from ordisco.stopping import Interrupted
 
@@ -77,8 +83,35 @@ class Comparison:
         except (ValueError, KeyError, TypeError, OrdiscoError) as error:
             raise OrdiscoError(f"{file} is damaged: {error}") from error
 
-    def go(self, display: Display, fabric: Fabric, max_steps: int | None = None) -> list[MethodResult]:
-        """Make every run that is not finished, then compare; nothing to compare where `max_steps` ended a run."""
+    def go(
+        self, display: Display, fabric: Fabric, max_steps: int | None = None, jobs: int | None = None
+    ) -> list[MethodResult]:
+        """Make every run that is not finished, then compare; nothing to compare where `max_steps` ended a run.
+
+        `jobs` runs are made at once, a process each; one after the other here, if it is 1. The results are the same.
+        """
+        left = [(name, seed) for seed in self.seeds for name in self.methods if not self._finished(name, seed)]
+        at_once = self.jobs_at_once(len(left), fabric, jobs)
+        if at_once > 1:
+            complete = self._side_by_side(left, display, at_once, max_steps)
+        else:
+            complete = self._one_after_the_other(display, fabric, max_steps)
+        return self.report(fabric) if complete else []
+
+    def jobs_at_once(self, runs: int, fabric: Fabric, asked: int | None) -> int:
+        """How many runs at once: as asked, else as many as the cores allow; one after the other on GPUs."""
+        machine = self.config.machine
+        if asked is None:
+            alone = machine.devices > 1 or fabric.device.type != "cpu"
+            return 1 if alone else usual_jobs(runs, machine.threads)
+        if asked > 1 and machine.devices > 1:
+            raise UsageError(f"jobs = {asked} is not allowed: 1, as each run takes {machine.devices} devices")
+        return max(1, min(asked, runs))
+
+    def _finished(self, name: str, seed: int) -> bool:
+        return RunDirectory(self.run_path(name, seed)).summary_json.exists()
+
+    def _one_after_the_other(self, display: Display, fabric: Fabric, max_steps: int | None) -> bool:
         complete = True
         try:
             for seed in self.seeds:
@@ -86,25 +119,68 @@ class Comparison:
                     complete &= self._one(name, seed, display, fabric, max_steps)
         except KeyboardInterrupt:
             raise Interrupted(f"stopped between two runs; {self.how_to_go_on()}") from None
-        return self.report(fabric) if complete else []
+        return complete
+
+    def _side_by_side(
+        self, left: Sequence[tuple[str, int]], display: Display, at_once: int, max_steps: int | None
+    ) -> bool:
+        for seed in self.seeds:
+            for name in self.methods:
+                if (name, seed) not in left:
+                    self._tell_finished(name, seed, display)
+        child = [sys.executable, "-m", "ordisco", "resume", str(self.path)]
+        child += [] if max_steps is None else ["--max-steps", str(max_steps)]
+        jobs = [Job(self.run_path(*run).name, [*child, "--job", f"{run[0]}:{run[1]}"]) for run in left]
+        display.message(f"{len(jobs)} runs, {at_once} at once")
+        board = make_board()
+        try:
+            ends = run_jobs(jobs, at_once, board)
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped at once, without checkpoints of now; {self.how_to_go_on()}") from None
+        finally:
+            board.close()
+        if ends.failures:
+            name, reason = next(iter(ends.failures.items()))
+            others = "" if "ordisco resume" in reason else f"; what is done stays, {self.how_to_go_on()}"
+            raise OrdiscoError(f"{len(ends.failures)} of {len(jobs)} runs failed ({name}: {reason}){others}")
+        complete = all(self._finished(*run) for run in left)
+        if ends.stopped_by is not None and not complete:
+            raise Interrupted(f"stopped by {ends.stopped_by}, all is saved; {self.how_to_go_on()}")
+        return complete
+
+    def job(self, text: str, fabric: Fabric, max_steps: int | None = None) -> None:
+        """In a process of its own: make the run `method:seed`, tell the parent, and stop with it."""
+        name, _, seed = text.rpartition(":")
+        if name not in self.methods or seed not in map(str, self.seeds):
+            raise UsageError(f"job = {text!r} is not allowed: a method and a seed of {self.path}")
+        with self._ready(name, int(seed), Relay(sys.stdout), fabric) as run:
+            stop_with_parent(run.stop)
+            run.go(max_steps)
 
     def _one(self, name: str, seed: int, display: Display, fabric: Fabric, max_steps: int | None) -> bool:
-        path = self.run_path(name, seed)
-        directory = RunDirectory(path)
-        finished, begun = fabric.broadcast((directory.summary_json.exists(), directory.settings_file.exists()))
-        if finished:
-            display.message(f"{method(name).title}, seed {seed}: finished before, in {path}")
+        if fabric.broadcast(self._finished(name, seed)):
+            self._tell_finished(name, seed, display)
             return True
-        ready = (
-            resumed_run(path, display, fabric) if begun else new_run(self.config_of(name, seed), path, display, fabric)
-        )
-        with ready as run:
-            run.resume_with = self.path
+        with self._ready(name, seed, display, fabric) as run:
             complete = run.go(max_steps)
             asked, last = run.asked_to_stop(), (name, seed) == (self.methods[-1], self.seeds[-1])
         if asked and not last:
             raise Interrupted(f"stopped as asked after this run; {self.how_to_go_on()}")
         return complete
+
+    @contextmanager
+    def _ready(self, name: str, seed: int, display: Display, fabric: Fabric) -> Iterator[Run]:
+        path = self.run_path(name, seed)
+        begun = fabric.broadcast(RunDirectory(path).settings_file.exists())
+        ready = (
+            resumed_run(path, display, fabric) if begun else new_run(self.config_of(name, seed), path, display, fabric)
+        )
+        with ready as run:
+            run.resume_with = self.path
+            yield run
+
+    def _tell_finished(self, name: str, seed: int, display: Display) -> None:
+        display.message(f"{method(name).title}, seed {seed}: finished before, in {self.run_path(name, seed)}")
 
     def how_to_go_on(self) -> str:
         """The command that makes the runs that are missing."""

@@ -19,7 +19,11 @@ class MachineSettings(Settings):
 
     accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     devices: int = setting(1, "processes of data-parallel training, one a device", low=1)
-    precision: str = setting("32-true", "number format of the networks", choices=("32-true", "bf16-mixed"))
+    precision: str = setting(
+        "auto",
+        "number format of the networks; auto measures which is faster where the device has bf16",
+        choices=("auto", "32-true", "bf16-mixed"),
+    )
     threads: int | None = setting(
         None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import statistics
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from ordisco.bench.plain import PlainStep
 from ordisco.config import MachineSettings
 from ordisco.learner import Learner
 from ordisco.methods import method
+from ordisco.peak import peak_memory
 from ordisco.presets import PRESET_IMAGES, preset
 from ordisco.processes import make_fabric
 from ordisco.settings import LearnerSettings
@@ -44,11 +47,12 @@ def bench_settings(name: str) -> LearnerSettings:
 
 
 def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisco") -> Learner:
-    """A learner in the middle of its second increment, so that every term of the step is there."""
+    """A learner that has seen all classes before, so that every term of the step is there."""
     settings = bench_settings(name).replace(steps=10_000, replay_ramp=0.0, pseudo_real_start=0.0)
     learner = Learner(method(method_name), CLASSES, PRESET_IMAGES[name], settings, fabric=make_fabric(machine))
     increment = random_increment(PRESET_IMAGES[name], 200, 2, 0)
     learner.begin(increment)
+    learner.classes_before = CLASSES
     D = learner.nets.D
     if D is not None:  # as after an increment, without the time of measuring importances
         learner.kept.xi, learner.kept.anchor = torch.ones_like(D.flat.theta), D.flat.theta.clone()
@@ -73,17 +77,21 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 def step_ratios(name: str, machine: MachineSettings, rounds: int) -> dict[str, Any]:
-    """One step over its convolutions and matrix products, and the plain step over the step."""
+    """One step over its convolutions and matrix products, and the plain step, whole and its own products, over it."""
     learner = make_learner(name, machine)
     plain = PlainStep(make_learner(name, MachineSettings(accelerator="cpu", threads=machine.threads)))
-    operations = heavy_operations(learner.step)
     with learner.random("bench"):
-        step, limit, straightforward = turns(rounds, learner.step, lambda: run_all(operations), plain.step)
+        products, plain_products = heavy_operations(learner.step), heavy_operations(plain.step)
+        step, limit, straightforward, plain_limit = turns(
+            rounds, learner.step, lambda: run_all(products), plain.step, lambda: run_all(plain_products)
+        )
     return {
         "step_over_limit": ratio(step, limit),
         "plain_over_step": ratio(straightforward, step),
+        "plain_products_over_step": ratio(plain_limit, step),
         "step_seconds": statistics.median(step),
-        "heavy_operations": len(operations),
+        "heavy_operations": len(products),
+        "plain_heavy_operations": len(plain_products),
         "threads": torch.get_num_threads(),
         "precision": machine.precision,
         "batch": learner.settings.step.batch_generated,
@@ -91,17 +99,34 @@ def step_ratios(name: str, machine: MachineSettings, rounds: int) -> dict[str, A
 
 
 def growth(machine: MachineSettings, increments: int, name: str = "ordisco") -> dict[str, list[float]]:
-    """Seconds and bytes of each of many increments of equal size, on tiny networks."""
-    settings = preset("demo").replace(steps=10, c_width=8, g_width=8, d_width=8, z_dim=8)
-    learner = Learner(method(name), CLASSES, PRESET_IMAGES["demo"], settings, fabric=make_fabric(machine))
+    """Seconds and bytes of each of many increments of equal size, on tiny networks.
+
+    On a CPU, seconds are those of the process in one thread: another program on the machine is not a growth.
+    """
+    settings = preset("demo").replace(steps=5, c_width=8, g_width=8, d_width=8, z_dim=8)
+    fabric = make_fabric(dataclasses.replace(machine, threads=1))
+    learner = Learner(method(name), CLASSES, PRESET_IMAGES["demo"], settings, fabric=fabric)
+    clock = time.process_time if learner.device.type == "cpu" else time.perf_counter
     seconds, kept = [], []
     for index in range(increments):
         increment = random_increment(PRESET_IMAGES["demo"], 100, 1, index)
-        start = time.perf_counter()
+        start = clock()
         learner.learn(increment)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(clock() - start)
         kept.append(float(sum(learner.bytes_kept().values())))
     return {"seconds_per_increment": seconds, "bytes_per_increment": kept}
+
+
+def slope(values: Sequence[float]) -> tuple[float, float]:
+    """How much a value grows from one to the next, and the standard error of that, as shares of the mean."""
+    mean, places = statistics.fmean(values), range(len(values))
+    fit = statistics.linear_regression(places, values)
+    if len(values) < 3 or mean == 0:
+        return (fit.slope / mean if mean else 0.0), math.inf
+    rest = [value - fit.intercept - fit.slope * place for place, value in enumerate(values)]
+    spread = sum((place - statistics.fmean(places)) ** 2 for place in places)
+    error = math.sqrt(sum(r * r for r in rest) / (len(values) - 2) / spread)
+    return fit.slope / mean, error / mean
 
 
 def throughput(name: str, machine: MachineSettings, rounds: int) -> dict[str, float]:
@@ -126,6 +151,26 @@ def throughput(name: str, machine: MachineSettings, rounds: int) -> dict[str, fl
         "checkpoint_save_seconds": statistics.median(save),
         "checkpoint_load_seconds": statistics.median(load),
     }
+
+
+def peak_of_steps(name: str, machine: MachineSettings) -> int | None:
+    """The most memory that a process of its own holds after two steps; None on a system that does not tell."""
+    code = (
+        "import sys, ordisco.bench.measure as m\n"
+        "print(m.peak_here(sys.argv[1], m.MachineSettings(threads=int(sys.argv[2]) or None, precision=sys.argv[3])))"
+    )
+    command = [sys.executable, "-c", code, name, str(machine.threads or 0), machine.precision]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return int(told) if told.isdigit() else None
+
+
+def peak_here(name: str, machine: MachineSettings) -> int | None:
+    """The most memory that this process has held, after two steps."""
+    learner = make_learner(name, machine)
+    with learner.random("bench"):
+        learner.step()
+        learner.step()
+    return peak_memory(learner.device)
 
 
 def start_up(rounds: int) -> dict[str, float]:

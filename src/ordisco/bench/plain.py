@@ -1,9 +1,10 @@
-"""The training step of ORDisCo with a mean teacher, written the straightforward way: the oracle of `step.py`.
+"""The training step of ORDisCo written the straightforward way: the oracle of `step.py` and `adversary.py`.
 
-The same equations on the same draws: images augmented one by one, one call of a network a loss term, channels-first
-layout, the penalty by autograd over the parameters, and a loop over the parameters for Adam and the moving average.
-C and C′ are called once on all their images here too: batch norm couples the images of a call, so that splitting it
-would be another mathematics.
+The same equations on the same draws: images augmented one by one, a call of the networks for each loss term,
+channels-first layout, the penalty by autograd over the parameters, and a loop over the parameters for Adam and the
+moving averages. C is called once on all its images here too, and C′ on all of its: batch norm couples the images of a
+call, so that splitting it would be another mathematics. The unlabelled loss is a mean teacher or FixMatch labelled
+by C′.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco import losses
-from ordisco.data import normalize
+from ordisco.bench import plain_images
 from ordisco.learner import Learner
-from ordisco.nets import classifier, discriminator, generator
-from ordisco.pools import Pool
+from ordisco.nets import classifier, dcgan, discriminator, generator
+from ordisco.networks import by_mini_batch
 from ordisco.replay import draw_noise
 from ordisco.ssl import align_distribution, update_running_mean
 from ordisco.step import replay_ramp
@@ -29,11 +30,14 @@ class PlainStep:
     """Takes the steps of a learner in the plain way; the learner's own `step` must not be mixed in."""
 
     def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-        c, g = learner.settings.classifier, learner.settings.gan
+        self.learner, self.settings = learner, learner.settings
+        c, g, u = self.settings.classifier, self.settings.gan, self.settings.unlabeled
         assert learner.nets.G is not None and learner.nets.D is not None
-        self.C, self.teacher = learner.nets.C.module, learner.nets.teacher.module
+        assert g.d_steps == 1
+        assert u.unlabeled_loss == "mean-teacher" or (u.unlabeled_loss, u.labeller) == ("fixmatch", "teacher")
+        self.C, self.C_prime = learner.nets.C.module, learner.nets.teacher.module
         self.G, self.D = learner.nets.G.module, learner.nets.D.module
+        self.G_mean = None if learner.nets.G_mean is None else learner.nets.G_mean.module
         betas = (g.gan_beta1, g.gan_beta2)
         self.adam = {
             "C": self.optimizer(self.C, c.c_lr, (c.c_beta1, c.c_beta2)),
@@ -52,88 +56,179 @@ class PlainStep:
             return self._step()
 
     def _step(self) -> dict[str, float]:
-        learner, s = self.learner, self.learner.settings
+        learner, s = self.learner, self.settings
         learner.nets.train()
-        progress = learner.step_in_increment / learner.steps
-        replay_weight = s.replay.replay_weight * replay_ramp(progress, s.replay.replay_start, s.replay.replay_ramp)
-        consistency = s.unlabeled.consistency_weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp)
-        k = len(learner.classes)
+        self.k, self.progress = len(learner.classes), learner.step_in_increment / learner.steps
+        replay_weight = s.replay.replay_weight * replay_ramp(self.progress, s.replay.replay_start, s.replay.replay_ramp)
 
         learner.seed_step("data")
-        x_l, y_l = draw(learner.labeled, s.step.batch_labeled)
-        x_u, _ = draw(learner.unlabeled, s.step.batch_unlabeled)
+        x_l, y_l = plain_images.draw(learner.labeled, s.step.batch_labeled)
+        x_u, _ = plain_images.draw(learner.unlabeled, s.step.batch_unlabeled)
         assert y_l is not None
         learner.seed_step("gan")
-        z, y_g = draw_noise(s.step.batch_generated, s.gan.z_dim, k, learner.device)
+        z, y_g = self.noise(self.k)
+        x_r, y_r = self.replayed(z, y_g) if replay_weight > 0 else (None, None)
 
         learner.seed_step("classifier")
-        with torch.no_grad(), still(self.G):  # the samples for D and for the replay
-            x_fake, x_r = self.G(z, y_g), self.G(z, y_g)
-        x_all = torch.cat([x_u, x_r]) if replay_weight > 0 else x_u
-        student_view, teacher_view = self.weak(x_all), self.weak(x_all)
-        with torch.no_grad(), learner.nets.teaching() as C_prime:
-            target = C_prime(teacher_view)[:, :k].softmax(1)
+        x_all = x_u if x_r is None else torch.cat([x_u, x_r])
+        fixmatch = s.unlabeled.unlabeled_loss == "fixmatch"
+        student_view = self.strong(x_all) if fixmatch else self.weak(x_all)
+        teacher_view = self.weak(x_all)
 
-        terms = self.discriminator(
-            x_l, y_l, x_u, self.align(target[: len(x_u)], "pseudo_labels"), x_fake, y_g, progress
-        )
+        p = self.align(self.taught(teacher_view)[: len(x_u)], "pseudo_labels", s.unlabeled.align != "none")
+        terms = self.discriminator(x_l, y_l, x_u, p, z, y_g)
         terms["generator"] = self.generator(z, y_g)
 
         learner.seed_step("student")
-        if s.unlabeled.align == "all":
-            target = torch.cat([self.align(target[: len(x_u)], "targets"), target[len(x_u) :]])
-        logits = self.C(torch.cat([self.weak(x_l), student_view]))[:, :k]
-        logits_l, logits_u, logits_r = logits.tensor_split([len(x_l), len(x_l) + len(x_u)])
-        supervised = losses.supervised(logits_l, y_l)
-        unlabeled = consistency * losses.consistency(logits_u, target[: len(x_u)]).mean()
-        loss = losses.classifier_partial(supervised, unlabeled)
-        if replay_weight > 0:
-            per_image = consistency * losses.consistency(logits_r, target[len(x_u) :])
-            replayed = replay_weight * losses.replay(logits_r, y_g, per_image)
-            loss = losses.classifier(loss, replayed)
-            terms["replay"] = replayed.item()
-        self.update("C", loss)
+        target = self.taught(teacher_view)
+        target = torch.cat([self.align(target[: len(x_u)], "targets", s.unlabeled.align == "all"), target[len(x_u) :]])
+        terms |= self.classifier(x_l, y_l, student_view, target, len(x_u), y_r, replay_weight)
         decay = min(s.classifier.ema, 1 - 1 / (learner.total_steps + 1))
-        for mine, other in zip(self.teacher.state_dict().values(), self.C.state_dict().values(), strict=True):
-            if mine.is_floating_point():
-                mine.mul_(decay).add_(other, alpha=1 - decay)
+        follow(self.C_prime, self.C, decay)
         learner.step_in_increment += 1
         learner.total_steps += 1
-        return terms | {"supervised": supervised.item(), "unlabeled": unlabeled.item()}
+        return terms
+
+    # ------------------------------------------------------------------ images
+
+    def noise(self, classes: int) -> tuple[Tensor, Tensor]:
+        """Z and y′ for as many images as a step generates."""
+        return draw_noise(self.settings.step.batch_generated, self.settings.gan.z_dim, classes, self.learner.device)
+
+    def generated(self, z: Tensor, y: Tensor) -> Tensor:
+        """Images of G, without a gradient and without a trace in its running statistics."""
+        with torch.no_grad(), by_mini_batch(self.G):
+            images: Tensor = self.G(z, y)
+        return images
+
+    def replayed(self, z: Tensor, y: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Images for C: of G, generated anew from D's noise, or of its moving average, or of old classes only."""
+        old, seen = self.learner.classes_before, self.k
+        only_old = self.progress < self.settings.replay.replay_new and old < seen
+        if self.G_mean is None and not only_old:
+            return self.generated(z, y), y
+        if only_old and old == 0:
+            return None, None
+        z, y = self.noise(old if only_old else seen)
+        sampler = self.G if self.G_mean is None else self.G_mean
+        with torch.no_grad(), by_mini_batch(sampler):
+            return sampler(z, y), y
+
+    def weak(self, images: Tensor) -> Tensor:
+        """The views of a small change."""
+        return plain_images.weak(images, self.learner.augment.translate, self.learner.augment.flip)
+
+    def strong(self, images: Tensor) -> Tensor:
+        """The views of a large change."""
+        return plain_images.strong(images, self.learner.augment.translate, self.learner.augment.flip)
+
+    # ------------------------------------------------------------------ D and G
 
     def discriminator(
-        self, x_l: Tensor, y_l: Tensor, x_u: Tensor, p: Tensor, x_g: Tensor, y_g: Tensor, progress: float
+        self, x_l: Tensor, y_l: Tensor, x_u: Tensor, p: Tensor, z: Tensor, y_g: Tensor
     ) -> dict[str, float]:
-        """Eqs. 4 and 8, a call of D for each term."""
-        s, kept, k = self.learner.settings.gan, self.learner.kept, len(self.learner.classes)
+        """Eqs. 4 and 8, calls of D for each term."""
+        s = self.settings.gan
         form: losses.Adversarial = s.adversarial  # type: ignore[assignment]
-        hard = losses.one_hot_argmax(p)
-        pseudo = (self.D(x_u)[:, :k] * hard).sum(1) if progress >= s.pseudo_real_start else None
-        real = losses.called_real(losses.pair(self.D(x_l)[:, :k], y_l), form).mean()
-        if pseudo is not None:
-            real = (1 - s.pseudo_real) * real + s.pseudo_real * losses.called_real(pseudo, form).mean()
-        third = losses.pseudo_pairs_fake(self.D(x_u)[:, :k], p if s.third_term == "expectation" else hard, form)
-        loss = losses.discriminator(real, losses.pair(self.D(x_g)[:, :k], y_g), third, s.alpha, form)
-        penalty = loss.new_zeros(())
-        if kept.xi is not None and kept.anchor is not None:
-            offset = 0
-            for parameter in self.D.parameters():
-                part = slice(offset, offset + parameter.numel())
-                moved = parameter.flatten() - kept.anchor[part]
-                penalty = penalty + s.d_penalty * (kept.xi[part] * moved.square()).sum()
-                offset += parameter.numel()
+        x_l, x_u, x_g = self.moved_for_D(x_l, x_u, self.generated(z, y_g))
+        confidence, likely = p.max(1)
+        share = s.pseudo_real if self.progress >= s.pseudo_real_start else 0.0
+        weights = losses.pair_weights(len(x_l), (confidence >= s.pseudo_threshold).float(), share)
+        if s.d_balance:
+            weights = losses.balanced(weights, torch.cat([y_l, likely]), self.k)
+        w_l, w_u = weights.tensor_split([len(x_l)])
+        loss = losses.real_pairs(losses.pair(self.judged(x_l), y_l), w_l, form)
+        if share > 0:
+            loss = loss + losses.real_pairs(losses.pair(self.judged(x_u), likely), w_u, form)
+        if s.mismatched > 0:
+            wrong = (w_l * losses.mismatched_pairs_fake(self.judged(x_l), y_l, form)).sum()
+            if share > 0:
+                wrong = wrong + (w_u * losses.mismatched_pairs_fake(self.judged(x_u), likely, form)).sum()
+            loss = loss + s.mismatched * wrong
+        loss = loss + s.alpha * losses.called_fake(losses.pair(self.judged(x_g), y_g), form).mean()
+        if s.alpha < 1:
+            p = p if s.third_term == "expectation" else losses.one_hot_argmax(p)
+            loss = loss + (1 - s.alpha) * losses.pseudo_pairs_fake(self.judged(x_u), p, form).mean()
+        penalty = self.penalty()
         self.update("D", loss + penalty)
         self.D.power_iteration()  # type: ignore[operator]
         return {"discriminator": loss.item(), "penalty": penalty.item()}
 
+    def penalty(self) -> Tensor:
+        """The second term of Eq. 8, parameter by parameter."""
+        kept, total, offset = self.learner.kept, torch.zeros(()), 0
+        if kept.xi is None or kept.anchor is None:
+            return total
+        for parameter in self.D.parameters():
+            part = slice(offset, offset + parameter.numel())
+            moved = parameter.flatten() - kept.anchor[part]
+            total = total + self.settings.gan.d_penalty * (kept.xi[part] * moved.square()).sum()
+            offset += parameter.numel()
+        return total
+
     def generator(self, z: Tensor, y: Tensor) -> float:
         """Eq. 5 on images generated anew from the same noise."""
+        s = self.settings.gan
         self.D.requires_grad_(False)
-        d = losses.pair(self.D(self.G(z, y)), y)
-        loss = losses.generator(d, self.learner.settings.gan.adversarial)  # type: ignore[arg-type]
+        d = losses.pair(self.judged(*self.moved_for_D(self.G(z, y))), y)
+        loss = losses.generator(d, s.adversarial)  # type: ignore[arg-type]
         self.D.requires_grad_(True)
         self.update("G", loss)
+        if self.G_mean is not None:
+            follow(self.G_mean, self.G, min(s.g_ema, 1 - 1 / (self.learner.total_steps + 1)))
         return loss.item()
+
+    def judged(self, x: Tensor) -> Tensor:
+        """D(x, y) for every class y seen so far."""
+        d: Tensor = self.D(x)
+        return d[:, : self.k]
+
+    def moved_for_D(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Images of several kinds, each image shifted at random if the settings say so."""
+        pixels = self.settings.gan.d_translate
+        moved = plain_images.weak(torch.cat(parts), pixels, flip=False) if pixels else torch.cat(parts)
+        return moved.split([len(part) for part in parts])
+
+    # ------------------------------------------------------------------ C
+
+    def taught(self, x: Tensor) -> Tensor:
+        """The class probabilities of C′."""
+        with torch.no_grad(), self.learner.nets.teaching() as C_prime:
+            return C_prime(x)[:, : self.k].softmax(1)
+
+    def align(self, p: Tensor, use: str, wanted: bool) -> Tensor:
+        """Distribution alignment, as in `step.align`."""
+        if not wanted:
+            return p
+        old = self.learner.mean_prediction.get(use)
+        mean = p.mean(0) if old is None else update_running_mean(old, p)
+        self.learner.mean_prediction[use] = mean
+        return align_distribution(p, self.learner.expected, mean)
+
+    def classifier(
+        self, x_l: Tensor, y_l: Tensor, view: Tensor, target: Tensor, n_u: int, y_r: Tensor | None, replay_weight: float
+    ) -> dict[str, float]:
+        """Eqs. 1–3, 6 and 7."""
+        u = self.settings.unlabeled
+        logits = self.C(torch.cat([self.weak(x_l), view]))[:, : self.k]
+        logits_l, logits_u = logits.tensor_split([len(x_l)])
+        supervised = losses.supervised(logits_l, y_l)
+        if u.unlabeled_loss == "fixmatch":
+            confidence, label = target.max(1)
+            per_image = F.cross_entropy(logits_u, label, reduction="none") * (confidence >= u.threshold)
+        else:
+            per_image = losses.consistency(logits_u, target)
+        per_image = u.consistency_weight * losses.ramp_up(self.progress, u.consistency_ramp) * per_image
+        unlabeled = per_image[:n_u].mean()
+        loss = losses.classifier_partial(supervised, unlabeled)
+        terms = {"supervised": supervised.item(), "unlabeled": unlabeled.item()}
+        if y_r is not None:
+            more = self.settings.replay.replay_unlabeled
+            replayed = replay_weight * losses.replay(logits_u[n_u:], y_r, per_image[n_u:], more)
+            loss = losses.classifier(loss, replayed)
+            terms["replay"] = replayed.item()
+        self.update("C", loss)
+        return terms
 
     def update(self, name: str, loss: Tensor) -> None:
         """Backward, then Adam."""
@@ -141,52 +236,19 @@ class PlainStep:
         loss.backward()
         self.adam[name].step()
 
-    def align(self, p: Tensor, use: str) -> Tensor:
-        """Distribution alignment, as in `step.align`."""
-        if self.learner.settings.unlabeled.align == "none":
-            return p
-        means = self.learner.mean_prediction
-        means[use] = p.mean(0) if use not in means else update_running_mean(means[use], p)
-        return align_distribution(p, self.learner.expected, means[use])
 
-    def weak(self, images: Tensor) -> Tensor:
-        """`augment.weak`, image by image."""
-        t, flip, n = self.learner.augment.translate, self.learner.augment.flip, len(images)
-        shift = torch.randint(-t, t + 1, (2, n, 1))
-        mirror = torch.rand(n, 1) < 0.5 if flip else torch.zeros(n, 1, dtype=torch.bool)
-        views = []
-        for i in range(n):
-            down, right = t + int(shift[0, i]), t + int(shift[1, i])
-            padded = F.pad(images[i : i + 1], (t, t, t, t), mode="reflect")[0]
-            view = padded[:, down : down + images.shape[2], right : right + images.shape[3]]
-            views.append(view.flip(2) if mirror[i] else view)
-        return torch.stack(views)
-
-
-def draw(pool: Pool, count: int) -> tuple[Tensor, Tensor | None]:
-    """`Pool.draw`, image by image."""
-    index = torch.randint(len(pool), (count,), device=pool.images.device)
-    images = torch.stack([normalize(pool.images[i]) for i in index])
-    return images, None if pool.slots is None else pool.slots[index]
-
-
-@contextmanager
-def still(G: nn.Module) -> Iterator[None]:
-    """G by mini-batch statistics, its running ones left as they are."""
-    norms = [part for part in G.modules() if isinstance(part, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.track_running_stats = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.track_running_stats = True
+@torch.no_grad()
+def follow(average: nn.Module, module: nn.Module, decay: float) -> None:
+    """The moving average of a network, tensor by tensor."""
+    for mine, other in zip(average.state_dict().values(), module.state_dict().values(), strict=True):
+        if mine.is_floating_point():
+            mine.mul_(decay).add_(other, alpha=1 - decay)
 
 
 @contextmanager
 def channels_first() -> Iterator[None]:
     """The networks without their change of layout."""
-    modules = (classifier, discriminator, generator)
+    modules = (classifier, dcgan, discriminator, generator)
     kept = [module.channels_last for module in modules]
     for module in modules:
         module.channels_last = lambda x: x.contiguous()  # type: ignore[attr-defined]

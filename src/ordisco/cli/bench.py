@@ -30,7 +30,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--threads", type=int, default=argparse.SUPPRESS, metavar="N", help="CPU threads (default: all)"
     )
-    parser.add_argument("--precision", default=argparse.SUPPRESS, help="32-true or bf16-mixed (default: 32-true)")
+    parser.add_argument(
+        "--precision", default=argparse.SUPPRESS, help="auto, 32-true or bf16-mixed (default: auto, the faster one)"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="print where the time of a step goes instead: operations by their share"
+    )
     parser.set_defaults(command=run)
 
 
@@ -40,41 +45,65 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, name) < 1:
             raise UsageError(f"{name} = {getattr(args, name)} is not allowed: 1 or more")
     machine = MachineSettings(**given(args, MachineSettings))
-    results = measurements(tuple(args.preset or PRESETS), machine, args.rounds, args.increments)
+    presets = tuple(args.preset or PRESETS)
+    if args.profile:
+        results = {name: profiled(name, machine) for name in presets}
+    else:
+        results = measurements(presets, machine, args.rounds, args.increments)
     if args.json:
         print(json.dumps(results, indent=2))
+    elif args.profile:
+        show_profile(results)
     else:
         show(results)
 
 
+def profiled(name: str, machine: MachineSettings) -> list[dict[str, Any]]:
+    """The operations of one step of a preset, the longest first."""
+    import dataclasses
+
+    from ordisco.bench.profile import profile_step
+
+    return [dataclasses.asdict(part) for part in profile_step(name, decided(name, machine))]
+
+
+def decided(name: str, machine: MachineSettings) -> MachineSettings:
+    """The settings with the precision that a run of the preset would choose."""
+    from ordisco.bench.measure import bench_settings
+    from ordisco.precision import decide
+    from ordisco.presets import PRESET_IMAGES
+
+    return decide(machine, bench_settings(name), PRESET_IMAGES[name], lambda line: None)
+
+
 def measurements(presets: tuple[str, ...], machine: MachineSettings, rounds: int, increments: int) -> dict[str, Any]:
     """Everything that the command prints."""
-    import os
     import platform
 
     import torch
 
     from ordisco.bench import measure
-    from ordisco.peak import peak_memory
+    from ordisco.machine import cores, processor
 
     results: dict[str, Any] = {
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
+        "machine": {"processor": processor(), "cores": cores(), "system": platform.platform()},
         "torch": torch.__version__,
         "presets": {},
     }
     for name in presets:
         few = max(1, rounds // 3) if name == "paper" else rounds
-        results["presets"][name] = measure.step_ratios(name, machine, few) | measure.throughput(name, machine, few)
+        here = decided(name, machine)
+        results["presets"][name] = measure.step_ratios(name, here, few) | measure.throughput(name, here, few)
+        results["presets"][name]["peak_memory_bytes"] = measure.peak_of_steps(name, here)
     results |= measure.growth(machine, increments)
-    offline = max(2, increments // 3)
-    results["offline"] = {name: measure.growth(machine, offline, name) for name in ("offline-all", "offline-last")}
+    results["offline"] = {name: measure.growth(machine, increments, name) for name in ("offline-all", "offline-last")}
     results |= measure.start_up(min(rounds, 3))
-    results["peak_memory_bytes"] = peak_memory(torch.device("cpu"))
     return results
 
 
 def show(results: dict[str, Any]) -> None:
-    """The same in words."""
+    """The same as tables, ready for `docs/benchmarks.md`."""
+    from ordisco.bench.measure import slope
     from ordisco.report.table import markdown_table
     from ordisco.report.words import size
 
@@ -82,6 +111,7 @@ def show(results: dict[str, Any]) -> None:
     rows = [
         ("step / its convolutions and matrix products", "step_over_limit", "{:.2f} ×"),
         ("plain code / step", "plain_over_step", "{:.2f} ×"),
+        ("plain code's convolutions and matrix products alone / step", "plain_products_over_step", "{:.2f} ×"),
         ("step, seconds", "step_seconds", "{:.3f}"),
         ("generated images a step", "batch", "{}"),
         ("threads", "threads", "{}"),
@@ -92,20 +122,36 @@ def show(results: dict[str, Any]) -> None:
         ("checkpoint loaded, seconds", "checkpoint_load_seconds", "{:.3f}"),
     ]
     measured = results["presets"].values()
-    print(markdown_table(header, [[title, *(form.format(one[key]) for one in measured)] for title, key, form in rows]))
-    print()
+    table = [[title, *(form.format(one[key]) for one in measured)] for title, key, form in rows]
+    peaks = [one["peak_memory_bytes"] for one in measured]
+    table.append(["peak memory of a process", *("unknown" if peak is None else size(peak) for peak in peaks)])
+    print(markdown_table(header, table))
     growing = {"ORDisCo": results, "offline (1)": results["offline"]["offline-all"]}
     growing["offline (2)"] = results["offline"]["offline-last"]
-    header = ["growth", "increments", "last / first increment's seconds", "bytes kept, first", "last"]
+    header = ["growth", "increments", "seconds, first", "last", "more an increment", "bytes kept, first", "last"]
     table = []
     for name, values in growing.items():
         seconds, kept = values["seconds_per_increment"], values["bytes_per_increment"]
-        third = max(1, len(seconds) // 3)
-        slower = sum(seconds[-third:]) / sum(seconds[:third])
-        table.append([name, str(len(seconds)), f"{slower:.2f} ×", size(int(kept[0])), size(int(kept[-1]))])
+        more, error = slope(seconds)
+        growth = f"{100 * more:+.2f} ± {100 * error:.2f} %"
+        ends = [f"{seconds[0]:.3f}", f"{seconds[-1]:.3f}"]
+        table.append([name, str(len(seconds)), *ends, growth, size(int(kept[0])), size(int(kept[-1]))])
     print(markdown_table(header, table))
     print(
-        f"\nordisco --help {results['help_seconds']:.2f} s, import {results['import_seconds']:.2f} s, "
-        f"peak memory {size(results['peak_memory_bytes'])}, {results['machine']['cores']} cores, "
-        f"torch {results['torch']}"
+        f"`ordisco --help` {results['help_seconds']:.2f} s, import {results['import_seconds']:.2f} s. "
+        f"{results['machine']['processor']}, {results['machine']['cores']} cores, torch {results['torch']}."
     )
+
+
+def show_profile(results: dict[str, Any], rows: int = 12) -> None:
+    """The longest operations of each preset's step, and the sum of the others."""
+    from ordisco.report.table import markdown_table
+
+    for name, parts in results.items():
+        first, rest = parts[:rows], parts[rows:]
+        others = {key: sum(part[key] for part in rest) for key in ("share", "seconds", "calls")}
+        table = [
+            [part["name"], f"{100 * part['share']:.1f} %", f"{1000 * part['seconds']:.2f}", f"{part['calls']:.0f}"]
+            for part in [*first, {"name": f"{len(rest)} others", **others}]
+        ]
+        print(markdown_table([f"{name}, operation", "share of the step", "milliseconds", "calls"], table))

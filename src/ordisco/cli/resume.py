@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
+
+from ordisco.cli.run import check_numbers
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -14,11 +17,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Go on with an interrupted run, or with what is left of a comparison. Needs no options.",
     )
     parser.add_argument("path", type=Path, metavar="RUN", help="the directory of the run")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, after N steps in all")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs of a comparison made at once (default: as `run`)")
+    parser.add_argument("--job", help=argparse.SUPPRESS)  # method:seed, in a process that `--jobs` has started
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Find out what the directory holds and finish it."""
+    if args.job is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+    check_numbers(args)
     from ordisco.cli.run import show_comparison, tell_where
     from ordisco.compare import Comparison, is_comparison
     from ordisco.launch import read_config, resumed_run
@@ -33,10 +42,13 @@ def run(args: argparse.Namespace) -> None:
         print(f"{path} is finished: see {directory.summary_markdown}")
         return
     fabric = start(config.machine)
+    if comparison is not None and args.job is not None:
+        comparison.job(args.job, fabric, args.max_steps)
+        return
     with one_voice(fabric) as display:
         if comparison is not None:
-            show_comparison(display, comparison.go(display, fabric), path)
+            show_comparison(display, comparison.go(display, fabric, args.max_steps, args.jobs), path)
             return
         with resumed_run(path, display, fabric) as single:
-            complete = single.go()
+            complete = single.go(args.max_steps)
         tell_where(display, path, complete)

@@ -42,6 +42,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory of the run (default: below runs/)")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, after N steps in all")
     parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="runs of a comparison made at once, a process each (default: as many as there are cores, where a run "
+        "takes one thread)",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="print settings, sizes and an estimate of the time, and stop"
     )
     add_settings(parser, StreamSettings, note="A named stream sets its own defaults.")
@@ -54,6 +61,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> None:
     """Make the runs that the options ask for."""
     config, methods, seeds = configuration(args)
+    from ordisco.precision import decided
+
+    config = decided(config, lambda line: print(f"# {line}" if args.dry_run else line))
     if args.dry_run:
         from ordisco.estimate import dry_run
 
@@ -76,8 +86,9 @@ def run(args: argparse.Namespace) -> None:
         from ordisco.compare import Comparison
 
         comparison = Comparison(path, config, methods, seeds)
+        jobs = comparison.jobs_at_once(len(methods) * len(seeds), fabric, args.jobs)
         comparison.start(fabric)
-        show_comparison(display, comparison.go(display, fabric, args.max_steps), path)
+        show_comparison(display, comparison.go(display, fabric, args.max_steps, jobs), path)
 
 
 def title_of(methods: tuple[str, ...]) -> str:
@@ -87,10 +98,7 @@ def title_of(methods: tuple[str, ...]) -> str:
 
 def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...], tuple[int, ...]]:
     """The configuration of the first run, and the methods and seeds to run."""
-    if args.seeds < 1:
-        raise UsageError(f"seeds = {args.seeds} is not allowed: 1 or more")
-    if args.max_steps is not None and args.max_steps < 1:
-        raise UsageError(f"max_steps = {args.max_steps} is not allowed: 1 or more")
+    check_numbers(args)
     name = args.name or DEMO_STREAM
     asked = args.method or (DEMO_METHODS if args.name is None else ("ordisco",))
     methods = tuple(METHODS) if "all" in asked else tuple(dict.fromkeys(asked))
@@ -103,7 +111,8 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     if stream.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
         stream = dataclasses.replace(stream, dataset=str(Path(stream.dataset).expanduser().resolve()))
     changes = {key: value for group in GROUPS for key, value in given(args, group).items()}
-    machine = MachineSettings(**({"threads": preset_threads(chosen)} | given(args, MachineSettings)))
+    threads = preset_threads(chosen, min(args.jobs or 1, len(methods) * args.seeds))
+    machine = MachineSettings(**({"threads": threads} | given(args, MachineSettings)))
     if machine.data_dir is not None:
         machine = dataclasses.replace(machine, data_dir=str(Path(machine.data_dir).resolve()))
     if machine.judge is not None:
@@ -113,6 +122,14 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     config = RunConfig(short, stream, methods[0], chosen, args.seed, machine, learner)
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
+
+
+def check_numbers(args: argparse.Namespace) -> None:
+    """Refuse what is not at least 1."""
+    for name in ("seeds", "max_steps", "jobs"):
+        value = getattr(args, name, None)
+        if value is not None and value < 1:
+            raise UsageError(f"{name} = {value} is not allowed: 1 or more")
 
 
 def tell_where(display: Display, path: Path, complete: bool) -> None:

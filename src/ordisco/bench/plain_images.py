@@ -1,0 +1,82 @@
+"""Images drawn and changed one by one, on the same random numbers: the oracle of `Pool.draw` and `data/augment.py`."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ordisco.data import normalize
+from ordisco.data.augment import GREY
+from ordisco.pools import Pool
+
+
+def draw(pool: Pool, count: int) -> tuple[Tensor, Tensor | None]:
+    """`Pool.draw`, image by image."""
+    index = torch.randint(len(pool), (count,), device=pool.images.device)
+    images = torch.stack([normalize(pool.images[i]) for i in index])
+    return images, None if pool.slots is None else pool.slots[index]
+
+
+def weak(images: Tensor, translate: int, flip: bool) -> Tensor:
+    """`augment.weak`, image by image."""
+    n = len(images)
+    shift = torch.randint(-translate, translate + 1, (2, n, 1))
+    mirror = torch.rand(n, 1) < 0.5 if flip else torch.zeros(n, 1, dtype=torch.bool)
+    return torch.stack([shifted(images[i], translate, shift[:, i, 0], bool(mirror[i])) for i in range(n)])
+
+
+def shifted(image: Tensor, translate: int, shift: Tensor, mirror: bool) -> Tensor:
+    """One image moved by (down, right) pixels with reflection at its border, then mirrored."""
+    _, h, w = image.shape
+    down, right = (translate + int(pixels) for pixels in shift)
+    padded = F.pad(image[None], (translate,) * 4, mode="reflect")[0]
+    view = padded[:, down : down + h, right : right + w]
+    return view.flip(2) if mirror else view
+
+
+def strong(images: Tensor, translate: int, flip: bool) -> Tensor:
+    """`augment.strong`, image by image."""
+    n = len(images)
+    draws = torch.rand(6, n), torch.rand(3, n, 1, 1), torch.rand(3, n, 1)
+    views = []
+    for i, image in enumerate(images):
+        moved = warped(image, 2 * draws[0][:, i] - 1, translate, flip)
+        coloured = recoloured(moved, 0.4 * (2 * draws[1][:, i, 0, 0] - 1))
+        views.append(cut(coloured, draws[2][:, i, 0]))
+    return torch.stack(views)
+
+
+def warped(image: Tensor, draw: Tensor, translate: int, flip: bool) -> Tensor:
+    """One image rotated by up to 15°, scaled and sheared by up to 0.15, moved and mirrored."""
+    _, h, w = image.shape
+    angle, zoom, shear = math.radians(15) * draw[0], 1 + 0.15 * draw[1], 0.15 * draw[2]
+    mirror = draw[5].sign() if flip else 1.0
+    cos, sin = torch.cos(angle) / zoom, torch.sin(angle) / zoom
+    matrix = torch.zeros(1, 2, 3)
+    matrix[0, 0] = torch.stack([mirror * cos, shear * cos - sin, draw[3] * 2 * translate / w])
+    matrix[0, 1] = torch.stack([mirror * sin, shear * sin + cos, draw[4] * 2 * translate / h])
+    grid = F.affine_grid(matrix, [1, *image.shape], align_corners=False)
+    return F.grid_sample(image[None], grid, padding_mode="reflection", align_corners=False)[0]
+
+
+def recoloured(image: Tensor, change: Tensor) -> Tensor:
+    """One image with another saturation, contrast and brightness."""
+    if len(image) == 3:
+        grey = sum(weight * channel for weight, channel in zip(GREY, image, strict=True))
+        image = grey + (1 + change[2]) * (image - grey)
+    mean = image.mean()
+    return (mean + (1 + change[1]) * (image - mean) + change[0]).clamp(-1, 1)
+
+
+def cut(image: Tensor, draw: Tensor) -> Tensor:
+    """One image with a square of up to half the side made grey."""
+    _, h, w = image.shape
+    half = draw[2] * min(h, w) / 4
+    rows = (torch.arange(h) + 0.5 - draw[0] * h).abs() < half
+    columns = (torch.arange(w) + 0.5 - draw[1] * w).abs() < half
+    image = image.clone()
+    image[:, rows[:, None] & columns] = 0
+    return image
