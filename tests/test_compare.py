@@ -123,7 +123,7 @@ def test_a_comparison_stopped_inside_a_run_goes_on_there(tmp_path, capsys, monke
     assert out.count("stopped after 1 step as asked") == 2
     assert out.endswith(f"go on with: ordisco resume {path}\n")
     assert not (path / "comparison.md").exists()
-    code, out, _ = call(capsys, "resume", path)
+    code, out, _ = call(capsys, "resume", path, "--jobs", "1")
     assert code == 0
     assert out.count("going on after step 1 of 4") == 2
     assert (path / "comparison.md").exists()
@@ -160,7 +160,7 @@ def test_a_run_of_a_comparison_that_someone_else_makes_is_left_alone(tmp_path, c
     path = tmp_path / "both"
     assert call(capsys, *arguments(path, "--method", "st", "--method", "smb", "--max-steps", "1"))[0] == 0
     with RunDirectory.resume(path / "st-seed0"):
-        code, _, err = call(capsys, "resume", path)
+        code, _, err = call(capsys, "resume", path, "--jobs", "1")
     assert code == 1
     assert "another run is writing into" in one_line(err)
 

@@ -103,9 +103,12 @@ def growth(machine: MachineSettings, increments: int, name: str = "ordisco") -> 
 
     On a CPU, seconds are those of the process in one thread: another program on the machine is not a growth.
     """
-    settings = preset("demo").replace(steps=5, c_width=8, g_width=8, d_width=8, z_dim=8)
+    settings = preset("demo").replace(steps=2, c_width=8, g_width=8, d_width=8, z_dim=8)
     fabric = make_fabric(dataclasses.replace(machine, threads=1))
-    learner = Learner(method(name), CLASSES, PRESET_IMAGES["demo"], settings, fabric=fabric)
+    warm_up, learner = (
+        Learner(method(name), CLASSES, PRESET_IMAGES["demo"], settings, fabric=fabric) for _ in range(2)
+    )
+    warm_up.learn(random_increment(PRESET_IMAGES["demo"], 100, 1, 0))
     clock = time.process_time if learner.device.type == "cpu" else time.perf_counter
     seconds, kept = [], []
     for index in range(increments):

@@ -68,11 +68,15 @@ def profiled(name: str, machine: MachineSettings) -> list[dict[str, Any]]:
 
 
 def decided(name: str, machine: MachineSettings) -> MachineSettings:
-    """The settings with the precision that a run of the preset would choose."""
+    """The settings with all cores, if no threads are named, and the precision that a run of the preset would choose."""
+    import dataclasses
+
     from ordisco.bench.measure import bench_settings
+    from ordisco.machine import cores
     from ordisco.precision import decide
     from ordisco.presets import PRESET_IMAGES
 
+    machine = dataclasses.replace(machine, threads=machine.threads or cores())
     return decide(machine, bench_settings(name), PRESET_IMAGES[name], lambda line: None)
 
 
