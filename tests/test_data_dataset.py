@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
-from ordisco.data import denormalize, load, normalize
+from ordisco.data import denormalize, digits, load, normalize
 from ordisco.data.dataset import Dataset, Split, choose_classes, hold_out, natural_order, select_classes
 from ordisco.errors import OrdiscoError, UsageError
 
@@ -125,3 +126,14 @@ def test_wrong_size(name: str, size: int) -> None:
 def test_unknown_name_says_what_is_allowed() -> None:
     with pytest.raises(UsageError, match="'mnist' is not allowed: one of digits, svhn, cifar10, tiny-imagenet"):
         load("mnist")
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_the_digits_are_those_of_scikit_learn(found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not found:
+        monkeypatch.setattr(digits, "find_spec", lambda name: None)
+    train, test = digits.read()
+    pixels, labels = load_digits(return_X_y=True)
+    together = torch.cat([train.images, test.images]).flatten(1).to(torch.float64) / 255 * 16
+    assert sorted(map(tuple, together.round().tolist())) == sorted(map(tuple, pixels.tolist()))
+    assert sorted(torch.cat([train.labels, test.labels]).tolist()) == sorted(labels.tolist())

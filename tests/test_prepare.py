@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import blob_dataset
-from ordisco.data.prepare import change_images, even_contrast, grey, hold_out
+from ordisco.data.prepare import change_images, even_contrast, grey, take_validation
 from ordisco.errors import UsageError
 from ordisco.scenarios import StreamSettings, build_stream
 
@@ -39,15 +39,15 @@ def test_a_changed_data_set_keeps_its_labels():
 
 def test_held_out_images_replace_the_test_images_and_leave_the_training_set():
     dataset = blob_dataset()
-    held = hold_out(dataset, 20, seed=3)
+    held = take_validation(dataset, 20, seed=3)
     assert len(held.test) == 20
     assert len(held.train) == len(dataset.train) - 20
     flat = [tuple(image.flatten().tolist()) for image in torch.cat([held.train.images, held.test.images])]
     assert sorted(flat) == sorted(tuple(image.flatten().tolist()) for image in dataset.train.images)
-    assert torch.equal(hold_out(dataset, 20, seed=3).test.images, held.test.images)
-    assert not torch.equal(hold_out(dataset, 20, seed=4).test.images, held.test.images)
+    assert torch.equal(take_validation(dataset, 20, seed=3).test.images, held.test.images)
+    assert not torch.equal(take_validation(dataset, 20, seed=4).test.images, held.test.images)
     with pytest.raises(UsageError, match="validation = 72 is not allowed: blobs has 72 labelled images"):
-        hold_out(dataset, 72, seed=0)
+        take_validation(dataset, 72, seed=0)
 
 
 def test_a_stream_with_validation_never_shows_its_test_images():

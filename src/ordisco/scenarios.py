@@ -95,7 +95,7 @@ def stream_settings(name: str) -> StreamSettings:
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
     """Load the data and arrange them as the settings say."""
     from ordisco import data
-    from ordisco.data.prepare import change_images, hold_out
+    from ordisco.data.prepare import change_images, take_validation
     from ordisco.stream import new_class, new_instance
 
     dataset = data.load(
@@ -108,7 +108,7 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
         strict=settings.strict,
     )
     if settings.validation is not None:
-        dataset = hold_out(dataset, settings.validation, settings.data_seed)
+        dataset = take_validation(dataset, settings.validation, settings.data_seed)
     if settings.grey or settings.contrast:
         dataset = change_images(dataset, settings.grey, settings.contrast)
     if settings.flip is not None:

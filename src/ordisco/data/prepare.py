@@ -46,7 +46,7 @@ def change_images(dataset: Dataset, to_grey: bool, contrast: bool) -> Dataset:
     return replace(dataset, train=changed(dataset.train), test=changed(dataset.test))
 
 
-def hold_out(dataset: Dataset, count: int, seed: int) -> Dataset:
+def take_validation(dataset: Dataset, count: int, seed: int) -> Dataset:
     """`count` labelled training images, drawn by seed, take the place of the test images: for tuning."""
     labels = dataset.train.labels.numpy()
     known = np.flatnonzero(labels != UNLABELED)
