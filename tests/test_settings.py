@@ -6,7 +6,8 @@ import json
 import pytest
 
 from ordisco.errors import UsageError
-from ordisco.presets import PRESETS, preset
+from ordisco.presets import PRESETS, preset, preset_stream
+from ordisco.scenarios import STREAMS
 from ordisco.settings import GROUPS, LearnerSettings
 
 FIELDS = [(group, field) for group in GROUPS for field in dataclasses.fields(group)]
@@ -97,6 +98,21 @@ def test_the_paper_preset_is_the_default_and_has_the_papers_values():
     assert (paper.unlabeled.unlabeled_loss, paper.unlabeled.align) == ("mean-teacher", "none")
     assert paper.replay.replay_weight == 1.0  # Eq. 6
     assert (paper.classifier.c_width, paper.gan.g_width, paper.gan.d_width, paper.gan.z_dim) == (128, 256, 256, 256)
+
+
+def test_the_paper_preset_has_none_of_the_additions():
+    gan, replay = preset("paper").gan, preset("paper").replay
+    assert (gan.gan_net, gan.mismatched, gan.d_balance, gan.pseudo_threshold) == ("residual", 0.0, False, 0.0)
+    assert (gan.d_translate, gan.g_ema, replay.replay_new, replay.replay_unlabeled) == (0, 0.0, 0.0, 1.0)
+
+
+def test_the_small_preset_changes_streams_of_real_images_only():
+    digits, svhn, cifar = STREAMS["digits-1"], STREAMS["svhn-1"], STREAMS["cifar10-5"]
+    assert preset_stream("small", digits) == digits
+    assert preset_stream("paper", svhn) == svhn
+    small = dataclasses.replace(svhn, size=16, max_images=10_000, contrast=True, grey=True)
+    assert preset_stream("small", svhn) == small
+    assert not preset_stream("small", cifar).grey  # colour tells a frog from a deer
 
 
 def test_an_unknown_preset_is_refused():
