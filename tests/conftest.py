@@ -1,5 +1,6 @@
 """One thread, and small things to learn from: settings, streams and learners that take milliseconds."""
 
+import signal
 from collections.abc import Iterable
 
 import pytest
@@ -14,6 +15,8 @@ from ordisco.settings import LearnerSettings
 from ordisco.stream import Increment, Stream, new_class, new_instance
 
 torch.set_num_threads(1)
+# A shell starts what runs in the background with Ctrl-C ignored; some tests send it to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TINY = LearnerSettings().replace(
     steps=3,
