@@ -26,6 +26,7 @@ from tiny import without_figures
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
+import differences as compared
 import generator
 import judge as judge_script
 import plot
@@ -409,3 +410,22 @@ def test_results_that_are_damaged_are_told(tmp_path: Path) -> None:
     store.file(row, False).write_text("{")
     with pytest.raises(OrdiscoError, match="is not JSON"):
         store.read(row, False)
+
+
+# ---------------------------------------------------------------------- comparisons
+
+
+def test_paired_differences_of_a_comparison_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, its = [[0.5, 0.6, 0.7, 0.8, 0.9], [0.5, 0.5, 0.5, 0.5, 0.5]], [[0.5, 0.5, 0.5, 0.5, 0.6], [0.4] * 5]
+    results = [{"accuracies": its}, {"accuracies": mine}]
+    file = tmp_path / "comparison.json"
+    file.write_text(json.dumps({"methods": ["smb", "ordisco"], "seeds": [0, 1], "results": results}))
+    assert compared.main([str(file), "ordisco", "smb"]) == 0
+    # 30 and 10 points: 20 ± 12.706 · 10; 18 and 10: 14 ± 12.706 · 4; 20 and 10: 15 ± 12.706 · 5
+    assert capsys.readouterr().out.splitlines() == [
+        "last increment: +20.0 [−107.1, +147.1]",
+        "mean over increments: +14.0 [−36.8, +64.8]",
+        "increments 2 to 4: +15.0 [−48.5, +78.5]",
+    ]
+    assert compared.main([str(file), "ordisco", "jt"]) == 2
+    assert capsys.readouterr().err == "differences: method = 'jt' is not allowed: one of smb, ordisco\n"

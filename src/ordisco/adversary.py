@@ -42,7 +42,7 @@ def discriminator_loss(learner: Learner, batch: Batch, labels: Tensor | None, pr
         # Strategy (2): the old generator's images are real data for the new one.
         x_l, y_l = torch.cat([x_l, batch.x_r]), torch.cat([y_l, batch.y_r])
     images = [x_l] + ([] if batch.x_u is None else [batch.x_u]) + [batch.x_g.detach()]
-    d = judge(learner, torch.cat(images))
+    d = scores(learner, torch.cat(images))
     d_real, d_g = d[: -len(batch.x_g)], d[-len(batch.x_g) :]
     d_u = d_real[len(x_l) :]
 
@@ -67,7 +67,7 @@ def generator_step(learner: Learner, batch: Batch) -> Tensor:
     """Eq. 5 with the D of now; the gradient goes to G only."""
     G, s = learner.nets.G, learner.settings.gan
     assert G is not None and batch.x_g is not None and batch.y_g is not None
-    d = judge(learner, batch.x_g)
+    d = scores(learner, batch.x_g)
     loss = losses.generator(losses.pair(d, batch.y_g), s.adversarial)  # type: ignore[arg-type]
     loss.backward(inputs=list(G.module.parameters()))
     learner.reduce(G)
@@ -77,7 +77,7 @@ def generator_step(learner: Learner, batch: Batch) -> Tensor:
     return loss.detach()
 
 
-def judge(learner: Learner, x: Tensor) -> Tensor:
+def scores(learner: Learner, x: Tensor) -> Tensor:
     """D(x, y) for every class y seen so far, each image shifted at random if the settings say so."""
     D, pixels = learner.nets.D, learner.settings.gan.d_translate
     assert D is not None

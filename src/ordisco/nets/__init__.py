@@ -4,11 +4,10 @@ from ordisco.nets.classifier import NineConv, WideResNet, make_classifier
 from ordisco.nets.count import Size, measure
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.flat import Flat
-from ordisco.nets.gan import AnyDiscriminator, AnyGenerator, make_discriminator, make_generator
+from ordisco.nets.gan import AnyGenerator, make_discriminator, make_generator
 from ordisco.nets.generator import Generator
 
 __all__ = [
-    "AnyDiscriminator",
     "AnyGenerator",
     "Discriminator",
     "Flat",

@@ -1,7 +1,6 @@
-"""G and D without residual connections, in the manner of DCGAN: what a small budget can train in a few hundred steps.
+"""G and D without residual connections, in the manner of DCGAN, for a budget of a few hundred steps.
 
-On 16×16 digits they learn the classes in a third of the steps that the residual networks of equal cost need. G knows
-the class from its first layer on; D ends in one score for each class on the flat last map.
+G knows the class from its first layer on; D ends in one score for each class on the flat last map.
 """
 
 from __future__ import annotations

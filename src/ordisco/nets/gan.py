@@ -8,7 +8,6 @@ from ordisco.nets.generator import Generator
 from ordisco.settings import GanSettings
 
 AnyGenerator = Generator | PlainGenerator
-AnyDiscriminator = Discriminator | PlainDiscriminator
 
 
 def make_generator(s: GanSettings, image_shape: tuple[int, int, int], num_classes: int) -> AnyGenerator:
@@ -17,7 +16,9 @@ def make_generator(s: GanSettings, image_shape: tuple[int, int, int], num_classe
     return cls(image_shape, num_classes, s.g_width, s.z_dim)
 
 
-def make_discriminator(s: GanSettings, image_shape: tuple[int, int, int], num_classes: int) -> AnyDiscriminator:
+def make_discriminator(
+    s: GanSettings, image_shape: tuple[int, int, int], num_classes: int
+) -> Discriminator | PlainDiscriminator:
     """D for images of that shape."""
     if s.gan_net == "dcgan":
         return PlainDiscriminator(image_shape, num_classes, s.d_width)
