@@ -98,7 +98,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Study:
-    """Rows that belong together; differences are to the row called `reference`, the gap is from it to `ceiling`.
+    """Rows that belong together: differences are to the row `reference`, the gap is from it to `ceiling`, if any.
 
     `judged`: a jointly trained classifier judges the generated images after each increment.
     """
@@ -106,7 +106,7 @@ class Study:
     title: str
     rows: tuple[Row, ...]
     reference: str = "SMB"
-    ceiling: str = "JT"
+    ceiling: str | None = "JT"
     judged: bool = False
 
     def wants_judge(self, row: Row) -> bool:

@@ -35,6 +35,46 @@ def claims(stream: str, title: str, changes: Mapping[str, Value]) -> Study:
     return Study(title, over_seeds(rows, SEEDS), judged=True)
 
 
+# What one change does to ORDisCo: name, settings, what is asked. The preset `demo`, mean teacher.
+DIGITS_CHANGES: tuple[tuple[str, dict[str, Value], str], ...] = (
+    (
+        "Eq. 4 as in the paper",
+        {"alpha": 0.5, "mismatched": 0, "third_term": "argmax"},
+        "third term or mismatched pairs",
+    ),
+    (
+        "Eq. 4, third term expected",
+        {"alpha": 0.5, "mismatched": 0, "third_term": "expectation"},
+        "as Triple-GAN's code",
+    ),
+    ("no mismatched pairs", {"mismatched": 0}, "does D need wrong pairs to look at y?"),
+    ("labelled real pairs only", {"pseudo_real": 0}, "do pseudo-labelled pairs help D?"),
+    ("no balance of D's pairs", {"d_balance": False}, "should every class weigh the same?"),
+    ("no alignment", {"align": "none"}, "do pseudo-labels need the increment's frequencies?"),
+    ("GAN rates of the reference", {"g_lr": 1e-4, "d_lr": 1e-4}, "what do large rates give?"),
+    ("generated as labelled only", {"replay_unlabeled": 0}, "Eq. 6 without Eq. 7"),
+    ("λ = 1", {"d_penalty": 1.0}, "a stronger Reg"),
+)
+
+# The same for the preset `small`, FixMatch.
+SVHN_CHANGES: tuple[tuple[str, dict[str, Value], str], ...] = (
+    ("Eq. 4 as in the paper", {"alpha": 0.5, "mismatched": 0}, "third term or mismatched pairs"),
+    ("new classes replayed at once", {"replay_new": 0}, "should G first learn the new classes?"),
+    ("Eq. 7 at full weight", {"replay_unlabeled": 1}, "generated images as unlabelled data"),
+    ("all pseudo-labels are real pairs", {"pseudo_threshold": 0}, "which pairs should D trust?"),
+    ("no average of G", {"g_ema": 0}, "does a moving average of G help?"),
+)
+
+
+def one_change(
+    stream: str, title: str, fixed: Mapping[str, Value], changes: tuple[tuple[str, dict[str, Value], str], ...]
+) -> Study:
+    """ORDisCo as in the preset, then with one change at a time."""
+    rows = [Row("ORDisCo", stream, "ordisco", changes=fixed, purpose="the preset")]
+    rows += [Row(name, stream, "ordisco", changes={**fixed, **change}, purpose=why) for name, change, why in changes]
+    return Study(title, over_seeds(rows, SEEDS), reference="ORDisCo", ceiling=None, judged=True)
+
+
 STUDIES: dict[str, Study] = {
     "digits-new-class": claims("digits-5-new-class", "Digits, New Class, mean teacher", MEAN_TEACHER),
     "digits-new-class-fixmatch": claims("digits-5-new-class", "Digits, New Class, FixMatch", FIXMATCH),
@@ -46,4 +86,8 @@ STUDIES: dict[str, Study] = {
     "svhn-new-instance-fixmatch": claims("svhn-1", "SVHN, New Instance, FixMatch", FIXMATCH),
     "cifar10-new-class": claims("cifar10-5-new-class", "CIFAR-10, New Class, FixMatch", FIXMATCH),
     "cifar10-new-instance": claims("cifar10-5", "CIFAR-10, New Instance, FixMatch", FIXMATCH),
+    "digits-one-change": one_change(
+        "digits-5-new-class", "Digits, New Class: one change at a time", MEAN_TEACHER, DIGITS_CHANGES
+    ),
+    "svhn-one-change": one_change("svhn-1-new-class", "SVHN, New Class: one change at a time", FIXMATCH, SVHN_CHANGES),
 }

@@ -58,7 +58,7 @@ def study_table(study: Study, done: Sequence[tuple[Row, dict[str, Any]]]) -> str
 def stream_table(study: Study, groups: Sequence[Group]) -> str:
     """The table of one stream; columns without any entry are left out."""
     by_name = {group.name: group for group in groups}
-    low, high = by_name.get(study.reference), by_name.get(study.ceiling)
+    low, high = by_name.get(study.reference), by_name.get(study.ceiling or "")
     header = [
         "",
         "seeds",
