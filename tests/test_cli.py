@@ -101,6 +101,7 @@ WRONG = [
     (["run", "--size", "3"], r"size = 3 is not allowed: from 4 to 512"),
     (["run", "--size", "12"], r"size = 12 is not allowed: the networks take 8, 16, 32, 64"),
     (["run", STREAM, "--class-order", "1,2"], r"class_order = '1,2' is not allowed: 0,1,2"),
+    (["run", STREAM, "--drift"], r"drift is only for the scenario new-instance"),
     (["run", "digits-1", "--class-order", "1,2"], r"class_order is only for the scenario new-class"),
     (["run", STREAM, "--classes", "0,cat"], r"cat"),
     (["run", STREAM, "--classes-per-task", "11"], r"classes_per_task = 11 is not allowed: from 1 to 10"),

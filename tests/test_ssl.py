@@ -137,6 +137,7 @@ def test_views_name_who_sees_what():
         return [v.mean().item() for v in views.student], [v.mean().item() for v in views.teacher]
 
     assert marks(MeanTeacher()) == ([1], [2])
+    assert marks(MeanTeacher(strong=True)) == ([100], [1])
     assert marks(PiModel()) == ([1, 2], [])
     assert marks(PseudoLabel()) == ([1], [])
     assert marks(FixMatch()) == ([100, 1], [])
@@ -147,6 +148,7 @@ def test_every_name_makes_its_loss():
     for name, cls in UNLABELED_LOSSES.items():
         assert type(make_unlabeled_loss(UnlabeledSettings(unlabeled_loss=name))) is cls
     assert make_unlabeled_loss(UnlabeledSettings(unlabeled_loss="none")) is None
+    assert make_unlabeled_loss(UnlabeledSettings(student_view="strong")) == MeanTeacher(strong=True)
     chosen = UnlabeledSettings(unlabeled_loss="fixmatch", threshold=0.8)
     assert make_unlabeled_loss(chosen) == FixMatch(threshold=0.8)
     assert make_unlabeled_loss(UnlabeledSettings(unlabeled_loss="vat", vat_epsilon=3.0)) == VAT(epsilon=3.0)

@@ -12,6 +12,7 @@ from ordisco import manifest
 from ordisco.data import load
 from ordisco.data.dataset import Dataset, Split
 from ordisco.data.draw import _balanced
+from ordisco.data.drift import lighter_inside
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.scenarios import STREAMS, StreamSettings, build_stream, stream_settings
 from ordisco.stream import Increment, Stream, new_class, new_instance
@@ -71,6 +72,42 @@ def test_new_instance_is_disjoint_complete_even_exact_and_repeatable(case: dict)
 
 
 @settings(deadline=None, max_examples=40)
+@given(cases, st.floats(0, 1))
+def test_drift_is_disjoint_complete_exact_and_sorted(case: dict, share: float) -> None:  # type: ignore[type-arg]
+    dataset = numbered(case["counts"], case["unlabeled"])
+    images = torch.nn.functional.pad(dataset.train.images, (0, 3, 0, 3))
+    images[:, :, 1:3, 1:3] = torch.from_numpy(np.random.RandomState(0).randint(256, size=(len(images), 1, 1, 1)))
+    dataset = dataclasses.replace(dataset, train=Split(images, dataset.train.labels))
+    need = case["increments"] * case["labels"] * dataset.num_classes
+    cap = round(need + share * (len(dataset.train) - need))
+    options = (dataset, case["increments"], case["labels"], case["seed"], cap)
+    stream, calm = new_instance(*options, drift=True), new_instance(*options)
+    assert len(stream) == case["increments"]
+    assert np.array_equal(stream.assignment >= 0, calm.assignment >= 0)  # the same images, in another order
+    score = lighter_inside(dataset.train.images)
+    before: dict[int, int] = {}
+    for index, increment in enumerate(stream):
+        assert increment.labeled.labels.bincount().tolist() == [case["labels"]] * len(case["counts"])
+        shown = increment.labels != -1
+        assert torch.equal(increment.labels[shown], stream.truth(index)[shown])
+        scores = score[positions(increment)]
+        for label in stream.truth(index).unique().tolist():
+            mine = scores[stream.truth(index).numpy() == label]
+            assert mine.min() >= before.get(label, mine.min())
+            before[label] = mine.max()
+    sizes = np.array([[(stream.truth(i) == k).sum() for k in range(dataset.num_classes)] for i in range(len(stream))])
+    assert (sizes.max(0) - sizes.min(0)).max() <= 1  # of each class, every increment has as many
+
+
+def test_lighter_inside_by_hand() -> None:
+    images = torch.zeros(3, 1, 4, 4, dtype=torch.uint8)
+    images[0, :, 1:3, 1:3] = 10  # light on dark: (40 inside · 12 pixels outside) − (0 · 4)
+    images[1] = 10 - images[0]  # dark on light: (0 · 12) − (120 · 4)
+    images[2] = 7  # neither
+    assert lighter_inside(images).tolist() == [480, -480, 0]
+
+
+@settings(deadline=None, max_examples=40)
 @given(cases, st.integers(1, 3))
 def test_new_class_takes_the_labels_of_new_instance(case: dict, per_task: int) -> None:  # type: ignore[type-arg]
     dataset = numbered(case["counts"])
@@ -124,6 +161,10 @@ def test_golden_streams_are_the_same_on_every_machine() -> None:
     tasks = new_class(digits, increments=5, labels_per_class=1, seed=7, max_images=500)
     assert instance.manifest().fingerprint() == "47cc4c955832e11e50018fcf6426210a03620309d42c7d740b9d54c914394b46"
     assert tasks.manifest().fingerprint() == "af34f82de77e82a2af6489cc66d9c5e5c2eba7de9c99ee99214880cd3b9f93e7"
+    assert (
+        new_instance(digits, 10, 1, drift=True).manifest().fingerprint()
+        == "13b85346fd5baa16f4b29c26f41da5f2cf77bf29cc15713dc16e407719759cf9"
+    )
     assert np.flatnonzero(instance.shown)[:5].tolist() == [13, 63, 82, 88, 92]
     assert positions(new_instance(numbered([3, 3]), 1, 1, seed=5)[0]) == [1, 3, 4, 5, 2, 0]
 

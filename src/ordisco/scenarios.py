@@ -46,6 +46,7 @@ class StreamSettings(Settings):
         "for tuning: hold out so many training images (by data_seed) and evaluate on them, not on the test images",
         low=1,
     )
+    drift: bool = setting(False, "New Instance: from dark on light to light on dark, so that increments differ")
     flip: bool | None = setting(None, "mirrored images keep their label (own data: no, if not given)")
     strict: bool = setting(False, "an own image that cannot be decoded is an error")
 
@@ -116,7 +117,17 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
     if settings.scenario == "new-instance":
         if settings.class_order is not None:
             raise UsageError("class_order is only for the scenario new-class")
-        return new_instance(dataset, settings.increments, settings.labels_per_class, seed, settings.max_images, name)
+        return new_instance(
+            dataset,
+            settings.increments,
+            settings.labels_per_class,
+            seed,
+            settings.max_images,
+            name,
+            drift=settings.drift,
+        )
+    if settings.drift:
+        raise UsageError("drift is only for the scenario new-instance")
     order = _names(settings.class_order)
     return new_class(
         dataset,

@@ -53,6 +53,11 @@ class UnlabeledSettings(Settings):
     labeller: str = setting(
         "student", "who gives FixMatch's pseudo-labels: C, or its moving average C′", choices=("student", "teacher")
     )
+    student_view: str = setting(
+        "weak",
+        "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's",
+        choices=("weak", "strong"),
+    )
     vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0)
     align: str = setting(
         "none",

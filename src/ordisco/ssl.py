@@ -72,10 +72,11 @@ class MeanTeacher(Settings):
     """‖C(x, ε) − C'(x, ε')‖² between class probabilities (Eq. 3; Tarvainen & Valpola 2017)."""
 
     reduction: str = setting("sum", "over classes: sum (Eq. 3) or mean (Triple-GAN)", choices=("sum", "mean"))
+    strong: bool = setting(False, "the student's noise ε is a strong view instead of a weak one")
 
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
-        """One weak view each."""
-        return Views((augment.weak(x),), (augment.weak(x),))
+        """One view each, the teacher's a weak one."""
+        return Views((augment.strong(x) if self.strong else augment.weak(x),), (augment.weak(x),))
 
     def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
         """Squared distance to the (aligned) probabilities of the teacher."""
@@ -185,6 +186,8 @@ def make_unlabeled_loss(settings: UnlabeledSettings) -> UnlabeledLoss | None:
             return PseudoLabel(threshold=settings.threshold)
         case "fixmatch":
             return FixMatch(threshold=settings.threshold, teacher=settings.labeller == "teacher")
+        case "mean-teacher":
+            return MeanTeacher(strong=settings.student_view == "strong")
         case "vat":
             return VAT(epsilon=settings.vat_epsilon)
         case name:

@@ -18,6 +18,7 @@ from torch import Tensor
 from ordisco import manifest
 from ordisco.data.dataset import UNLABELED, Dataset, Split
 from ordisco.data.draw import draw
+from ordisco.data.drift import by_drift
 from ordisco.errors import OrdiscoError, UsageError
 
 NEW_INSTANCE, NEW_CLASS = "new-instance", "new-class"
@@ -188,17 +189,27 @@ def new_instance(
     seed: int = 0,
     max_images: int | None = None,
     name: str | None = None,
+    drift: bool = False,
 ) -> Stream:
     """New Instance: a random split into increments, each with `labels_per_class` labels of every class.
 
-    Images without a known label stay unlabelled; labels beyond those asked for are hidden.
+    Images without a known label stay unlabelled; labels beyond those asked for are hidden. With `drift` the split is
+    not random: images arrive from dark on light to light on dark.
     """
     labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
     assignment, shown = _nothing(dataset)
-    for index, part in enumerate(np.array_split(rest, increments)):
+    if drift:
+        used = np.concatenate([labeled.ravel(), rest])
+        parts = by_drift(dataset, used, increments, labels_per_class, seed)
+    else:
+        given = [labeled[:, index].ravel() for index in range(increments)]
+        parts = [
+            (np.concatenate([part, mine]), mine)
+            for part, mine in zip(np.array_split(rest, increments), given, strict=True)
+        ]
+    for index, (part, mine) in enumerate(parts):
         assignment[part] = index
-        assignment[labeled[:, index].ravel()] = index
-    shown[labeled.ravel()] = True
+        shown[mine] = True
     name = name or f"{dataset.name}-{labels_per_class}"
     return Stream(name, NEW_INSTANCE, seed, dataset, assignment, shown)
 

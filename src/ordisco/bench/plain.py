@@ -71,8 +71,8 @@ class PlainStep:
 
         learner.seed_step("classifier")
         x_all = x_u if x_r is None else torch.cat([x_u, x_r])
-        fixmatch = s.unlabeled.unlabeled_loss == "fixmatch"
-        student_view = self.strong(x_all) if fixmatch else self.weak(x_all)
+        strong = s.unlabeled.unlabeled_loss == "fixmatch" or s.unlabeled.student_view == "strong"
+        student_view = self.strong(x_all) if strong else self.weak(x_all)
         teacher_view = self.weak(x_all)
 
         p = self.align(self.taught(teacher_view)[: len(x_u)], "pseudo_labels", s.unlabeled.align != "none")

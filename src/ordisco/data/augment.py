@@ -41,7 +41,7 @@ def weak(images: Tensor, translate: int, flip: bool, generator: torch.Generator 
 
 
 def strong(images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None) -> Tensor:
-    """The strong form for FixMatch: affine (with the weak form's shift and flip), colour, then cutout."""
+    """The strong form: affine (with the weak form's shift and flip), colour, then cutout."""
     return cutout(colour(affine(images, translate, flip, generator), generator), generator)
 
 
