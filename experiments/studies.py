@@ -68,6 +68,19 @@ SVHN_CHANGES: tuple[tuple[str, dict[str, Value], str], ...] = (
 )
 
 
+def buffers(stream: str, title: str, changes: Mapping[str, Value]) -> Study:
+    """How large a buffer of unlabelled images has to be.
+
+    In the paper 10,000 images are twice G's bytes, so G has the room of 7 % of SVHN; its smallest UMB, 500, is 0.7 %.
+    """
+    rows = [Row(name, stream, name.lower(), changes=changes) for name in ("JT", "SMB", "ORDisCo", "SMB+UMB")]
+    rows += [
+        Row(f"SMB+UMB, {share} % of the images", stream, "smb+umb", changes={**changes, "umb_size": images})
+        for images, share in ((700, "7"), (70, "0.7"))
+    ]
+    return Study(title, over_seeds(rows, SEEDS), judged=True)
+
+
 def one_change(
     stream: str, title: str, fixed: Mapping[str, Value], changes: tuple[tuple[str, dict[str, Value], str], ...]
 ) -> Study:
@@ -91,5 +104,6 @@ STUDIES: dict[str, Study] = {
     "digits-one-change": one_change(
         "digits-5-new-class", "Digits, New Class: one change at a time", MEAN_TEACHER, DIGITS_CHANGES
     ),
+    "svhn-buffers": buffers("svhn-1-new-class", "SVHN, New Class: buffers of unlabelled images", FIXMATCH),
     "svhn-one-change": one_change("svhn-1-new-class", "SVHN, New Class: one change at a time", FIXMATCH, SVHN_CHANGES),
 }
