@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ordisco.errors import UsageError
-from ordisco.presets import PRESETS, preset, preset_stream
+from ordisco.presets import PRESETS, preset, preset_learner, preset_stream
 from ordisco.scenarios import STREAMS
 from ordisco.settings import GROUPS, LearnerSettings
 
@@ -113,6 +113,14 @@ def test_the_small_preset_changes_streams_of_real_images_only():
     small = dataclasses.replace(svhn, size=16, max_images=10_000, contrast=True, grey=True)
     assert preset_stream("small", svhn) == small
     assert not preset_stream("small", cifar).grey  # colour tells a frog from a deer
+
+
+def test_increments_of_new_instance_share_the_steps_of_the_small_preset():
+    svhn, tasks = STREAMS["svhn-1"], STREAMS["svhn-1-new-class"]
+    assert preset_learner("small", tasks) == preset("small")
+    assert preset_learner("small", svhn) == preset("small").replace(steps=50)  # 30 × 50 are the 5 × 300 of New Class
+    assert preset_learner("small", dataclasses.replace(svhn, increments=32_000)).step.steps == 1
+    assert preset_learner("paper", svhn) == preset("paper")
 
 
 def test_an_unknown_preset_is_refused():

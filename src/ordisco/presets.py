@@ -68,6 +68,8 @@ SMALL = SHORT.replace(
     replay_unlabeled=0.25,
 )
 
+SMALL_STEPS = 5 * SMALL.step.steps  # of a whole stream: five tasks of New Class
+
 # What a preset does to a stream of larger images.
 STREAM_CHANGES: dict[str, dict[str, int | bool]] = {"small": {"size": 16, "max_images": 10_000, "contrast": True}}
 COLOUR_TELLS_NOTHING = ("svhn",)  # data sets that `small` makes grey
@@ -83,6 +85,14 @@ def preset(name: str) -> LearnerSettings:
     if name not in PRESETS:
         raise UsageError(f"preset = {name!r} is not allowed: one of {', '.join(PRESETS)}")
     return PRESETS[name]
+
+
+def preset_learner(name: str, stream: StreamSettings) -> LearnerSettings:
+    """The preset for a stream: increments of New Instance share the steps of `small`, so that a run takes minutes."""
+    learner = preset(name)
+    if name == "small" and stream.scenario == "new-instance":
+        return learner.replace(steps=max(1, SMALL_STEPS // stream.increments))
+    return learner
 
 
 def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:

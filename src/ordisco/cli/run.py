@@ -11,7 +11,7 @@ from ordisco.cli.options import add_settings, given
 from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import UsageError
 from ordisco.methods import METHODS
-from ordisco.presets import PRESETS, preset, preset_stream, preset_threads
+from ordisco.presets import PRESETS, preset_learner, preset_stream, preset_threads
 from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, stream_settings
 from ordisco.settings import GROUPS
 
@@ -118,7 +118,7 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     if machine.judge is not None:
         machine = dataclasses.replace(machine, judge=str(Path(machine.judge).resolve()))
     short = name if name in STREAMS or name in DATASETS else Path(name).resolve().stem
-    learner = preset(chosen).replace(**changes)
+    learner = preset_learner(chosen, stream).replace(**changes)
     config = RunConfig(short, stream, methods[0], chosen, args.seed, machine, learner)
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
