@@ -119,4 +119,5 @@ def points(of: Interval) -> str:
 def shares(gap: Gap) -> str:
     """A share of the gap, then that of each seed."""
     seeds = ", ".join("∞" if math.isnan(share) else f"{100 * share:.0f}" for share in gap.by_seed)
-    return f"{100 * gap.share:.0f} %" + (f" ({seeds})" if len(gap.by_seed) > 1 else "")
+    text = f"{100 * gap.share:.0f} %" + (f" ({seeds})" if len(gap.by_seed) > 1 else "")
+    return text.replace("-", "−")
