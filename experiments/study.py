@@ -57,6 +57,7 @@ def arguments(studies: Mapping[str, Study]) -> Parser:
     parser.add_argument("--data-dir", metavar="DIR", help="as for `ordisco run`")
     parser.add_argument("--list", action="store_true", help="list the rows and what is done, and stop")
     parser.add_argument("--table", action="store_true", help="print the table of what is done, and stop")
+    parser.add_argument("--against", metavar="ROW", help="with --table: the row that differences are taken to")
     return parser
 
 
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None, studies: Mapping[str, Study] = STUDI
         rows = study.chosen(args.only, args.seeds)
         results = Results(args.out)
         if args.table:
-            print(study_table(study, results.read_all(study, rows)))
+            print(study_table(against(study, args.against), results.read_all(study, rows)))
             return 0
         machine = () if args.data_dir is None else ("--data-dir", args.data_dir)
         place = Place(results, args.work, machine, code_now())
@@ -90,6 +91,14 @@ def main(argv: Sequence[str] | None = None, studies: Mapping[str, Study] = STUDI
     except BrokenPipeError:  # the reader, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def against(study: Study, row: str | None) -> Study:
+    """The study with differences to that row; nothing to change for None."""
+    if row is None:
+        return study
+    study.chosen([row])  # refuses an unknown name
+    return replace(study, reference=row, ceiling=None)
 
 
 def list_rows(study: Study, rows: Sequence[Row], place: Place) -> None:

@@ -292,6 +292,12 @@ def test_the_table_by_hand() -> None:
     assert cells["JT"][3] == "+25.0 [−38.5, +88.5]"
     assert "8 of 9 rows are done" in text
     assert "pseudo" not in text
+    to_jt = study_table(study.against(Study("T", rows), "JT"), done)
+    assert "last − JT" in to_jt
+    assert "gap" not in to_jt
+    assert "−25.0 [−88.5, +38.5]" in to_jt  # SMB, the other way round
+    with pytest.raises(UsageError, match="one of JT, ORDisCo, SMB"):
+        study.against(Study("T", rows), "smb")
 
 
 # ---------------------------------------------------------------------- judge and generator
