@@ -541,6 +541,20 @@ def test_replay_by_the_moving_average_of_g():
     assert torch.equal(learner.sample(torch.tensor([0, 1]), seed=1), sample)  # samples are those of the average
 
 
+def test_the_moving_average_of_g_replays_by_the_statistics_of_the_mini_batch():
+    learner = ready(g_ema=0.9)
+    batch = batch_of(learner)
+
+    def drawn() -> Tensor:
+        learner.seed_step("gan")
+        return step.replayed(learner, batch, 1.0)[0]
+
+    before = drawn()
+    assert before.abs().mean() < 0.9  # not saturated
+    learner.nets.G_mean.flat.buffers.add_(1.0)
+    assert torch.equal(drawn(), before)
+
+
 @pytest.mark.parametrize("g_ema", [0.0, 0.9])
 def test_new_classes_are_not_replayed_before_their_time(g_ema: float):
     learner = ready("ordisco", replay_new=0.5, g_ema=g_ema, batch_generated=64)
