@@ -50,6 +50,13 @@ def test_held_out_images_replace_the_test_images_and_leave_the_training_set():
         take_validation(dataset, 72, seed=0)
 
 
+def test_a_stream_may_have_even_contrast_without_being_grey():
+    plain = build_stream(StreamSettings(), "digits")
+    even = build_stream(StreamSettings(contrast=True), "digits")
+    assert torch.equal(even.dataset.train.images, even_contrast(plain.dataset.train.images))
+    assert torch.equal(even.dataset.test.images, even_contrast(plain.dataset.test.images))
+
+
 def test_a_stream_with_validation_never_shows_its_test_images():
     plain = build_stream(StreamSettings(), "digits")
     tuned = build_stream(StreamSettings(validation=300, contrast=True), "digits")
