@@ -57,7 +57,7 @@ DIGITS_CHANGES: tuple[tuple[str, dict[str, Value], str], ...] = (
     ("no balance of D's pairs", {"d_balance": False}, "should every class weigh the same?"),
     ("no alignment", {"align": "none"}, "do pseudo-labels need the increment's frequencies?"),
     ("GAN rates of the reference", {"g_lr": 1e-4, "d_lr": 1e-4}, "what do large rates give?"),
-    ("generated as labelled only", {"replay_unlabeled": 0}, "Eq. 6 without Eq. 7"),
+    ("generated as labelled only", {"replay_unlabeled": 0}, "Eq. 7 without its second term"),
     ("λ = 1", {"d_penalty": 1.0}, "a stronger Reg"),
 )
 

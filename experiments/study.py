@@ -68,6 +68,8 @@ def main(argv: Sequence[str] | None = None, studies: Mapping[str, Study] = STUDI
         args = arguments(studies).parse_args(argv)
         if args.jobs < 1:
             raise UsageError(f"jobs = {args.jobs} is not allowed: 1 or more")
+        if args.against is not None and not args.table:
+            raise UsageError(f"against = {args.against!r} is only for --table")
         study: Study = studies[args.name]
         rows = study.chosen(args.only, args.seeds)
         results = Results(args.out)

@@ -61,6 +61,7 @@ def second_increment(stream: Stream, **changes: object) -> Learner:
         {},
         {"adversarial": "logistic", "third_term": "argmax"},
         {"third_term": "expectation", "d_head": "flat"},
+        {"student_view": "strong"},
         SMALL_WAY,
         SMALL_WAY | {"replay_new": 0.0, "g_ema": 0.0, "alpha": 0.5, "pseudo_real_start": 0.5},
     ],

@@ -296,6 +296,7 @@ def test_the_table_by_hand() -> None:
     assert "last − JT" in to_jt
     assert "gap" not in to_jt
     assert "−25.0 [−88.5, +38.5]" in to_jt  # SMB, the other way round
+    assert study.main(["x", "--list", "--against", "JT"], {"x": Study("T", rows)}) == 2
     with pytest.raises(UsageError, match="one of JT, ORDisCo, SMB"):
         study.against(Study("T", rows), "smb")
 
