@@ -1,4 +1,5 @@
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_check(data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert embedded["state"] == "embedded"
     assert not (data_dir / "cache").exists()
     right = tuple(
-        sources.Source(source.filename, source.url, sources.md5_of(data_dir / source.filename))
+        dataclasses.replace(source, md5=sources.digest_of(data_dir / source.filename))
         for source in sources.SOURCES["svhn"]
     )
     monkeypatch.setitem(sources.SOURCES, "svhn", right)

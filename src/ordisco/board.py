@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from ordisco.errors import one_line
 from ordisco.progress import Display, LiveDisplay, Pace, PlainDisplay, Steps, heading, make_display, result_in_words
 from ordisco.report.table import MethodResult
 
@@ -45,7 +46,7 @@ class NamedDisplay(PlainDisplay):
 
     def message(self, text: str) -> None:
         """Print it after the name."""
-        super().message(f"{self.name}: {text}")
+        super().message(f"{one_line(self.name)}: {text}")
 
 
 class PlainBoard:
@@ -101,6 +102,7 @@ class LiveBoard:
     def _picture(self) -> RenderableType:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True)
@@ -110,7 +112,7 @@ class LiveBoard:
         for name, row in self._rows.items():
             total, done = max(1, row.pace.total), row.pace.done
             bar = ProgressBar(total=total, completed=done)
-            table.add_row(name, bar, f"{100 * done / total:.0f} %", row.status, row.pace.left())
+            table.add_row(Text(one_line(name)), bar, f"{100 * done / total:.0f} %", row.status, row.pace.left())
         return table
 
 
@@ -140,7 +142,7 @@ class LiveRow:
 
     def message(self, text: str) -> None:
         """Print it, after the name, above the bars."""
-        self.board.print(f"{self.name}: {text}")
+        self.board.print(f"{one_line(self.name)}: {text}")
 
     def comparison(self, results: Sequence[MethodResult], title: str) -> None:
         """Not told by a single run."""

@@ -15,7 +15,7 @@ from lightning_fabric import Fabric
 
 from ordisco.board import make_board
 from ordisco.config import RunConfig
-from ordisco.errors import OrdiscoError, UsageError
+from ordisco.errors import OrdiscoError, UsageError, one_line
 from ordisco.jobs import Job, Relay, run_jobs, stop_with_parent
 from ordisco.launch import judge_of, make_learner, make_logger, new_run, resumed_run, stream_of
 from ordisco.machine import usual_jobs
@@ -206,7 +206,7 @@ class Comparison:
     def _markdown(self, results: list[MethodResult]) -> str:
         seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {self.seeds[0]} to {self.seeds[-1]}"
         what = f"{self.config.stream_name}, preset {self.config.preset}, {seeds}"
-        parts = [f"# {what}\n", "Accuracy on the classes seen so far.\n", comparison_table(results)]
+        parts = [f"# {one_line(what)}\n", "Accuracy on the classes seen so far.\n", comparison_table(results)]
         parts.append("![Accuracy after each increment](<comparison.png>)\n")
         for name in self.methods:
             grids = sorted((self.run_path(name, self.seeds[0]) / "samples").glob("*.png"))

@@ -7,6 +7,7 @@ import time
 import tomli_w
 
 from ordisco.config import RunConfig
+from ordisco.errors import one_line
 from ordisco.launch import judge_of, make_learner, stream_of
 from ordisco.learner import Learner
 from ordisco.methods import method
@@ -25,7 +26,9 @@ def dry_run(config: RunConfig) -> None:
     stream = stream_of(config)
     judge_of(config, stream)
     learner = make_learner(config, stream, make_fabric(config.machine))
-    print(f"# {method(config.method).title} on {stream.name}: {len(stream)} increments, device {learner.device}")
+    print(
+        f"# {method(config.method).title} on {one_line(stream.name)}: {len(stream)} increments, device {learner.device}"
+    )
     for name, net in preset_sizes(config.learner, stream.image_shape, stream.num_classes).items():
         if name == "C" or learner.method.gan:
             print(f"# {name}: {net.parameters:,} parameters, {net.multiply_adds:,} multiply–adds an image")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from ordisco.errors import readable
 from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
 from ordisco.report.words import duration, percent
 
@@ -83,7 +84,7 @@ def heading(title: str, pace: Pace) -> str:
     increments = f"{pace.increments} increment" + ("s" if pace.increments != 1 else "")
     after = f", going on after step {pace.done:,} of {pace.total:,}" if pace.done else ""
     low, high = min(pace.steps), max(pace.steps)
-    return f"{title}: {increments} of {low if low == high else f'{low} to {high}'} steps{after}"
+    return f"{readable(title)}: {increments} of {low if low == high else f'{low} to {high}'} steps{after}"
 
 
 def losses_in_words(losses: Mapping[str, float]) -> list[str]:
@@ -143,7 +144,7 @@ class PlainDisplay:
 
     def comparison(self, results: Sequence[MethodResult], title: str) -> None:
         """Print a table whose columns line up."""
-        self.message(f"\n{title}\n\n{comparison_table(results)}")
+        self.message(f"\n{readable(title)}\n\n{comparison_table(results)}")
 
     def close(self) -> None:
         """Nothing to tidy up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +86,7 @@ def stream_settings(name: str) -> StreamSettings:
     """The settings of a stream's name; a data set's name or path stands for the defaults on that data."""
     if name in STREAMS:
         return STREAMS[name]
-    if name in DATASETS or Path(name).expanduser().exists():
+    if name in DATASETS or os.path.exists(os.path.expanduser(name)):
         return StreamSettings(dataset=name)
     raise UsageError(
         f"stream {name!r} is not allowed: one of {', '.join(STREAMS)}, a data set ({', '.join(DATASETS)}), "

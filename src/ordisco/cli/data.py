@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
-from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError
+from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, readable
 from ordisco.scenarios import DATASETS
 
 
@@ -53,7 +54,7 @@ def _state(name: str, root: Path) -> dict[str, Any]:
     from ordisco.data.sources import sources_of
 
     files = [root / source.filename for source in sources_of(name)]
-    present = [path for path in files if path.is_file()]
+    present = [path for path in files if os.path.isfile(path)]
     if not files:
         state = "embedded"
     else:
@@ -100,9 +101,10 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
-    table = Table(title=title)
+    table = Table(title=Text(readable(title), style="table.title"))
     checked = any("train" in row for row in rows)
     for column in ("data set", "state", *(("train", "test", "classes", "shape") if checked else ("files",))):
         table.add_column(column)
@@ -112,11 +114,11 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
             cells = [f"{row[key]:,}" if key in row else "" for key in ("train", "test", "classes")] + [shape]
         else:
             cells = ["\n".join(_file_text(file) for file in row.get("files", []))]
-        table.add_row(row["name"], row["state"], *cells)
+        table.add_row(*(Text(cell) for cell in (readable(row["name"]), row["state"], *cells)))
     console.print(table)
     for row in rows:
         for note in row.get("notes", []):
-            console.print(f"{row['name']}: {note}", soft_wrap=True, highlight=False, markup=False)
+            console.print(readable(f"{row['name']}: {note}"), soft_wrap=True, highlight=False, markup=False)
 
 
 def _file_text(file: dict[str, Any]) -> str:

@@ -61,23 +61,27 @@ def _compare(stream: Stream, file: Path) -> None:
 def _print_table(stream: Stream) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from ordisco.report.words import shortened
 
     summary = stream.summary()
     new_class = stream.scenario == "new-class"
-    table = Table(title=f"{stream.name} · {'New Class' if new_class else 'New Instance'} · seed {stream.seed}")
+    title = f"{shortened(stream.name, 60)} · {'New Class' if new_class else 'New Instance'} · seed {stream.seed}"
+    table = Table(title=Text(title, style="table.title"))
     for column in ("task" if new_class else "increment", "images", "labelled", "a class"):
         table.add_column(column, justify="right")
     table.add_column("classes")
     for index, row in enumerate(summary["increments"], start=1):
         counts = sorted(set(row["labels_per_class"].values()))
-        names = row["classes"]
+        names = [shortened(name, 40) for name in row["classes"]]
         more = f", … ({len(names)})" if len(names) > CLASSES_SHOWN else ""
         table.add_row(
             str(index),
             f"{row['images']:,}",
             f"{row['labeled']:,}",
             "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)]),
-            ", ".join(names[:CLASSES_SHOWN]) + more,
+            Text(", ".join(names[:CLASSES_SHOWN]) + more),
         )
     table.add_section()
     images = sum(row["images"] for row in summary["increments"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import torch
@@ -71,15 +73,16 @@ def _decoded(name: str, root: Path, size: int | None, seed: int, strict: bool, d
         files = obtain(name, root, download=download)
         cache = root / "cache" / f"{name}-{key_of(files, size)}.safetensors"
         return cached(cache, lambda: _sized(_published(name, files, root), size), fresh)
-    source = Path(name).expanduser()
-    if not (source.is_dir() or (source.is_file() and source.suffix.lower() == ".csv")):
+    source = Path(os.path.expanduser(name))
+    if not (os.path.isdir(source) or (os.path.isfile(source) and source.suffix.lower() == ".csv")):
         raise UsageError(
             f"data set {name!r} is not allowed: one of {', '.join(SOURCES)}, or an existing folder or .csv"
         )
     images = own.list_images(source)
     listing = [(image.label, image.test) for image in images]
     key = key_of([image.path for image in images], listing, size, seed, strict)
-    cache = root / "cache" / f"own-{source.resolve().stem}-{key}.safetensors"
+    plain = re.sub(r"[^\w.-]", "_", source.resolve().stem, flags=re.ASCII)[:40]
+    cache = root / "cache" / f"own-{plain}-{key}.safetensors"
     return cached(cache, lambda: own.read(source, images, size or own.DEFAULT_SIZE, seed, strict), fresh)
 
 

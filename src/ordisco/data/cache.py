@@ -9,6 +9,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,22 +64,24 @@ def _read(path: Path) -> Decoded | None:
     """The cached form, or None if there is none or it is damaged."""
     from safetensors import SafetensorError, safe_open
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         return None
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["ordisco"])
             parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if any(_crc(parts[name]) != crc for name, crc in about["crc"].items()):
+        if {name: _crc(part) for name, part in parts.items()} != about["crc"]:
             return None
         train = Split(parts["train_images"], parts["train_labels"])
         test = Split(parts["test_images"], parts["test_labels"])
         return Decoded(tuple(about["classes"]), train, test, tuple(about["notes"]))
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError):
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _write(path: Path, decoded: Decoded) -> None:
+    """Keep the decoded form, or say that it cannot be kept: nothing half-written stays."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     parts = {
@@ -97,11 +100,15 @@ def _write(path: Path, decoded: Decoded) -> None:
         save_file(parts, aside, metadata={"ordisco": about})
         os.chmod(aside, 0o644)
         os.replace(aside, path)
-    except OSError as error:
-        if aside and os.path.exists(aside):
-            os.remove(aside)
-        text = f"cannot keep the decoded images at {path} ({error.strerror or error}); decoded each time"
+        aside = None
+    except (OSError, SafetensorError) as error:  # a full disk is told by either of them
+        reason = getattr(error, "strerror", None) or error
+        text = f"cannot keep the decoded images at {path} ({reason}); decoded each time"
         warnings.warn(text, OrdiscoWarning, stacklevel=4)
+    finally:  # also when it is interrupted
+        if aside is not None:
+            with suppress(OSError):
+                os.remove(aside)
 
 
 def _crc(part: Tensor) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from ordisco.data.archive import check_member
+from ordisco.data.archive import Bounded, check_member
 from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
 
@@ -17,24 +17,44 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 RECORD = 1 + 3 * 32 * 32  # one byte of label, then the planes red, green, blue
+LARGEST_MEMBER = 10_000 * RECORD
+LARGEST_ARCHIVE = 6 * LARGEST_MEMBER + (1 << 20)  # unpacked, with the small texts and the headers
 
 
 def read(archive: Path) -> tuple[Split, Split]:
     """Train and test images, the archive's members being read one after the other."""
     parts: dict[str, np.ndarray] = {}
     try:
-        with tarfile.open(archive, "r:gz") as tar:
-            for member in tar:
-                check_member(archive, member.name)
-                name = member.name.rpartition("/")[2]
-                if name in (*TRAIN, TEST) and (content := tar.extractfile(member)) is not None:
-                    parts[name] = _records(archive, name, content.read())
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        with gzip.open(archive) as unpacked:
+            stream = Bounded(archive, unpacked, LARGEST_ARCHIVE)
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 18) as tar:  # type: ignore[call-overload]
+                for member in tar:
+                    _check(archive, member)
+                    name = member.name.rpartition("/")[2]
+                    if name in parts:
+                        raise OrdiscoError(f"{archive}: {name} is in it twice; delete it and fetch it again")
+                    if name in (*TRAIN, TEST) and (content := tar.extractfile(member)) is not None:
+                        parts[name] = _records(archive, name, content.read())
+    except (OrdiscoError, MemoryError):
+        raise
+    except Exception as error:  # tarfile, gzip and zlib raise many kinds for a broken file
         raise OrdiscoError(f"{archive}: damaged archive ({error}); delete it and fetch it again") from error
     if missing := [name for name in (*TRAIN, TEST) if name not in parts]:
         raise OrdiscoError(f"{archive}: {', '.join(missing)} missing; delete it and fetch the binary archive again")
     test = _split([parts.pop(TEST)])
     return _split([parts.pop(name) for name in TRAIN]), test
+
+
+def _check(archive: Path, member: tarfile.TarInfo) -> None:
+    """The publisher's archive has a folder and plain files of a known size, nothing else."""
+    check_member(archive, member.name)
+    if not (member.isdir() or (member.isreg() and not member.issparse())):
+        raise OrdiscoError(f"{archive}: the member {member.name!r} is a link or a device; do not trust this file")
+    if not 0 <= member.size <= LARGEST_MEMBER:
+        raise OrdiscoError(
+            f"{archive}: the member {member.name!r} claims {member.size:,} bytes, more than {LARGEST_MEMBER:,}; "
+            "do not trust this file"
+        )
 
 
 def _records(archive: Path, name: str, content: bytes) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -90,11 +91,11 @@ def choose_classes(
     if names is not None:
         if num_classes is not None and num_classes != len(names):
             raise UsageError(f"num_classes = {num_classes} contradicts the {len(names)} classes named")
-        position = {name.casefold(): index for index, name in enumerate(available)}
+        position = {folded(name): index for index, name in enumerate(available)}
         for name in names:
-            if name.casefold() not in position:
+            if folded(name) not in position:
                 raise UsageError(f"classes: {source} has no class {name!r}; it has {_shortened(available)}")
-        chosen = [position[name.casefold()] for name in names]
+        chosen = [position[folded(name)] for name in names]
         if len(set(chosen)) != len(chosen):
             raise UsageError(f"classes: a class is named twice in {', '.join(names)}")
         return chosen
@@ -136,11 +137,17 @@ def hold_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
     return mask
 
 
+def folded(name: str) -> str:
+    """The name of a class as it is compared: without regard to case, Unicode's form or spaces around it."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold()).strip()
+
+
 def natural_order(names: Sequence[str]) -> list[str]:
     """The names sorted so that "2" comes before "10"."""
 
     def key(name: str) -> list[tuple[int, int, str]]:
-        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+        parts = [part for part in re.split(r"(\d+)", name) if part]
+        return [(0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part) for part in parts]
 
     return sorted(names, key=lambda name: (key(name), name))
 

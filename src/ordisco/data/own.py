@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import torch
 
 from ordisco.data import pixels
 from ordisco.data.cache import Decoded
-from ordisco.data.dataset import UNLABELED, Split, hold_out, natural_order
+from ordisco.data.dataset import UNLABELED, Split, folded, hold_out, natural_order
 from ordisco.errors import OrdiscoError
 
 DEFAULT_SIZE = 32
 TEST_SHARE = 0.2
 TEST, UNLABELED_FOLDERS = "test", ("unlabeled", "unlabelled")
 NAMES_SHOWN = 5
+COLUMNS, BEYOND = ("path", "label", "split"), "…"
+LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ def list_images(source: Path) -> list[Listed]:
         raise OrdiscoError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
     if not images:
         raise OrdiscoError(f"{source}: no images found; expected one sub-folder a class, or lines of path,label")
+    _check_twice(source, images)
     classes = {image.label for image in images if not image.test and image.label is not None}
+    _check_names(source, classes)
     if len(classes) < 2:
         raise OrdiscoError(f"{source}: {len(classes)} labelled classes found in the training images, 2 or more needed")
     for image in images:
@@ -55,7 +61,7 @@ def read(source: Path, images: Sequence[Listed], size: int, seed: int, strict: b
     for image in images:
         try:
             image_pixels, grey = pixels.decode(image.path, size)
-        except pixels.BROKEN as error:
+        except pixels.Undecodable as error:
             if strict:
                 raise OrdiscoError(
                     f"cannot decode {image.path} ({error}); mend or remove it, or leave out --strict"
@@ -98,27 +104,44 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Files with an image's extension, hidden ones left out."""
+    """Everything with an image's extension that is no folder, in all sub-folders; hidden files are left out."""
     from PIL import Image
+
+    def refuse(error: OSError) -> None:
+        raise error
 
     known = Image.registered_extensions()
     return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in known and not path.name.startswith(".") and path.is_file()
+        Path(where, name)
+        for where, _, names in os.walk(folder, onerror=refuse)
+        for name in names
+        if os.path.splitext(name)[1].lower() in known and not name.startswith(".")
     )
 
 
 def _list_csv(file: Path) -> Iterator[Listed]:
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
-            rows = csv.DictReader(stream, strict=True)
-            if rows.fieldnames is None or not {"path", "label"} <= set(rows.fieldnames):
+            rows = csv.DictReader(_lines(file, stream), restkey=BEYOND, strict=True)
+            columns = [column for column in rows.fieldnames or () if column in COLUMNS]
+            if not {"path", "label"} <= set(columns) or len(set(columns)) < len(columns):
                 raise OrdiscoError(f"{file}: the first line must be path,label or path,label,split")
             for row in rows:
+                if BEYOND in row:
+                    raise OrdiscoError(f"{file}, line {rows.line_num}: more fields than the first line; quote commas")
                 yield _csv_row(file, rows.line_num, row)
     except (UnicodeDecodeError, csv.Error) as error:
         raise OrdiscoError(f"{file}: cannot be read as CSV in UTF-8 ({error})") from error
+
+
+def _lines(file: Path, stream: TextIO) -> Iterator[str]:
+    """The lines of a text file; what no text has is refused."""
+    for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), ""), start=1):
+        if "\0" in line:
+            raise OrdiscoError(f"{file}, line {number}: a NUL byte; save it as plain text in UTF-8")
+        if len(line) > LONGEST_LINE:
+            raise OrdiscoError(f"{file}, line {number}: longer than {LONGEST_LINE:,} characters; is it a CSV file?")
+        yield line
 
 
 def _csv_row(file: Path, line: int, row: dict[str, str | None]) -> Listed:
@@ -130,6 +153,39 @@ def _csv_row(file: Path, line: int, row: dict[str, str | None]) -> Listed:
     if split == "test" and not label:
         raise OrdiscoError(f"{file}, line {line}: a test image needs a label")
     return Listed(file.parent / path, label or None, test=split == "test")
+
+
+def _check_twice(source: Path, images: Sequence[Listed]) -> None:
+    """Refuse a file that is listed twice, be it by another path: with two labels, or in training and test."""
+    folders: dict[Path, str] = {}
+    seen: dict[str, Listed] = {}
+    for image in images:
+        if image.path.parent not in folders:
+            folders[image.path.parent] = os.path.realpath(image.path.parent)
+        place = os.path.join(folders[image.path.parent], image.path.name)
+        other = seen.setdefault(os.path.realpath(place) if os.path.islink(place) else place, image)
+        if other is not image:
+            kinds = " and ".join(dict.fromkeys(_kind(one) for one in (other, image)))
+            path = image.path if other.path == image.path else f"{image.path} (also {other.path})"
+            raise OrdiscoError(f"{source}: {path} is listed twice, as {kinds}; list it once")
+
+
+def _kind(image: Listed) -> str:
+    label = "unlabelled" if image.label is None else repr(image.label)
+    return f"{label} in test" if image.test else label
+
+
+def _check_names(source: Path, classes: Collection[str | None]) -> None:
+    """Refuse names of classes that a reader would take for the same, or that cannot be seen."""
+    seen: dict[str, str] = {}
+    for name in sorted(name for name in classes if name is not None):
+        if not folded(name):
+            raise OrdiscoError(f"{source}: a class has the blank name {name!r}; give it a name")
+        if (other := seen.setdefault(folded(name), name)) != name:
+            raise OrdiscoError(
+                f"{source}: the classes {other!a} and {name!a} differ only in case, spaces or Unicode form; "
+                "give them one name"
+            )
 
 
 def _check_counts(

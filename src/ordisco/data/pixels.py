@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import stat
 import warnings
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -12,29 +14,41 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 GREY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
-BROKEN = (
-    OSError,
-    ValueError,
-    SyntaxError,  # Pillow's PNG reader raises it for a broken header
-    EOFError,
-    UnidentifiedImageError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
+
+
+class Undecodable(Exception):
+    """The file is no image that can be decoded; the message says why."""
 
 
 def decode(source: Path | bytes, size: int) -> tuple[np.ndarray, bool]:
-    """One image as uint8 (3, size, size), and whether it is grey. Raises one of `BROKEN`.
+    """One image as uint8 (3, size, size), and whether it is grey. Raises `Undecodable`.
 
     The middle square is shrunk by box averaging or enlarged bilinearly; transparent parts become white.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
-            grey = image.mode in GREY_MODES
-            rgb = _to_rgb(ImageOps.exif_transpose(image))
-    return np.ascontiguousarray(np.asarray(_to_square(rgb, size)).transpose(2, 0, 1)), grey
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with (
+                io.BytesIO(source) if isinstance(source, bytes) else _opened(source) as file,
+                Image.open(file) as image,
+            ):
+                grey = image.mode in GREY_MODES
+                rgb = _to_rgb(ImageOps.exif_transpose(image))
+        return np.ascontiguousarray(np.asarray(_to_square(rgb, size)).transpose(2, 0, 1)), grey
+    except MemoryError:
+        raise
+    except UnidentifiedImageError as error:
+        raise Undecodable("not an image, or of an unknown kind") from error
+    except Exception as error:  # Pillow raises many kinds for a broken file
+        raise Undecodable(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file; a pipe or a device is refused before it could block."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("not a regular file")
+    return path.open("rb")
 
 
 def resize(images: Tensor, size: int) -> Tensor:

@@ -8,29 +8,36 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ordisco.data.download import Refused, received
 from ordisco.errors import OrdiscoError, UsageError
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file as its publisher offers it."""
+    """A file as its publisher offers it: where, how many bytes, which checksums."""
 
     filename: str
     url: str
+    size: int
     md5: str
+    sha256: str | None = None  # only where it was computed from a file that has the publisher's MD5
 
 
+# https where the publisher has it; SVHN's publisher gives http addresses only, and its checksum has to vouch for it.
+# No SHA-256 is given yet: no file with these MD5s has been at hand to compute one.
 SOURCES: dict[str, tuple[Source, ...]] = {
     "digits": (),
     "svhn": (
         Source(
             "train_32x32.mat",
             "http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
+            182_040_794,
             "e26dedcc434d2e4c54c9b2d4a06d8373",
         ),
         Source(
             "test_32x32.mat",
             "http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
+            64_275_384,
             "eb5a983be6a315427106f1b164d9cef3",
         ),
     ),
@@ -38,13 +45,15 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         Source(
             "cifar-10-binary.tar.gz",
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            170_052_171,
             "c32a1d4ab5d03f1284b67883e8d87530",
         ),
     ),
     "tiny-imagenet": (
         Source(
             "tiny-imagenet-200.zip",
-            "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+            "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+            248_100_043,
             "90528d7ca1a48142e341f4ef8d21d0de",
         ),
     ),
@@ -54,9 +63,9 @@ SOURCES: dict[str, tuple[Source, ...]] = {
 def data_directory(given: Path | None = None) -> Path:
     """The folder of data files: the one given, else `ORDISCO_DATA`, else the platform's cache folder."""
     if given is not None:
-        return Path(given).expanduser()
+        return Path(os.path.expanduser(given))
     if os.environ.get("ORDISCO_DATA"):
-        return Path(os.environ["ORDISCO_DATA"]).expanduser()
+        return Path(os.path.expanduser(os.environ["ORDISCO_DATA"]))
     import pooch
 
     return Path(pooch.os_cache("ordisco"))
@@ -74,7 +83,9 @@ def obtain(name: str, root: Path, *, download: bool = True) -> list[Path]:
     paths = []
     for source in sources_of(name):
         path = root / source.filename
-        if not path.is_file():
+        if not os.path.isfile(path):
+            if os.path.lexists(path):
+                raise OrdiscoError(f"{path} is there but is no file; remove it")
             if not download:
                 raise OrdiscoError(f"{name} is not there: put {source.url} at {path} or run: ordisco data fetch {name}")
             fetch(source, root)
@@ -86,44 +97,58 @@ def fetch(source: Source, root: Path) -> Path:
     """Download one file and check it; on any failure nothing is left behind."""
     import pooch
     import requests
+    import urllib3
 
     target = root / source.filename
+    elsewhere = f"get it elsewhere and put it at {target}"
     pooch.get_logger().setLevel("WARNING")
-    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=1 << 18)
     print(f"downloading {source.url} to {target}", file=sys.stderr)
+
+    def download(url: str, file: str, _: object) -> None:
+        with open(file, "wb") as output:
+            for chunk in received(source):
+                output.write(chunk)
+        if source.sha256 not in (None, digest_of(Path(file), "sha256")):
+            raise ValueError("SHA-256")
+
     try:
         # pooch writes to a temporary file beside the target and renames it only if the checksum matches
-        pooch.retrieve(source.url, f"md5:{source.md5}", source.filename, root, downloader=downloader)
+        pooch.retrieve(source.url, f"md5:{source.md5}", source.filename, root, downloader=download)
         target.chmod(0o644)
+    except Refused as error:
+        raise OrdiscoError(f"cannot download {source.url}: {error}; {elsewhere}") from error
     except ValueError as error:
         raise OrdiscoError(
             f"{source.url}: the download does not match its checksum and was removed; try again, or put the "
             f"file with MD5 {source.md5} at {target}"
         ) from error
-    except requests.exceptions.RequestException as error:
-        raise OrdiscoError(
-            f"cannot download {source.url} ({_reason(error)}): get it elsewhere and put it at {target}"
-        ) from error
+    except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
+        raise OrdiscoError(f"cannot download {source.url} ({_reason(error)}): {elsewhere}") from error
     except OSError as error:
         raise OrdiscoError(f"cannot write {target}: {error.strerror or error}") from error
     return target
 
 
-def md5_of(path: Path) -> str:
-    """The MD5 of a file, as the publishers' checksums are given."""
+def digest_of(path: Path, algorithm: str = "md5") -> str:
+    """The checksum of a file, as the publishers give it."""
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
     except OSError as error:
         raise OrdiscoError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def is_publishers(path: Path, source: Source) -> bool:
+    """Whether the file is the publisher's, by every checksum that is known."""
+    return digest_of(path) == source.md5 and source.sha256 in (None, digest_of(path, "sha256"))
+
+
 def differences(name: str, root: Path) -> tuple[str, ...]:
     """A line that names the files of a data set that are not the publisher's, if there are any."""
-    others = [source.filename for source in sources_of(name) if md5_of(root / source.filename) != source.md5]
+    others = [source.filename for source in sources_of(name) if not is_publishers(root / source.filename, source)]
     if not others:
         return ()
-    return (f"{root}: not the publisher's file by its MD5, used as it is: {', '.join(others)}",)
+    return (f"{root}: not the publisher's file by its checksum, used as it is: {', '.join(others)}",)
 
 
 def _reason(error: Exception) -> str:

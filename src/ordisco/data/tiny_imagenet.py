@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ import torch
 
 from ordisco.data import pixels
 from ordisco.data.archive import check_member
-from ordisco.data.dataset import Split
+from ordisco.data.dataset import Split, folded
 from ordisco.errors import OrdiscoError
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = "tiny-imagenet-200/"
 NATIVE_SIZE = 64
-LARGEST_MEMBER = 1 << 26  # bytes; the largest real member has 2.6 MB
+LARGEST_TEXT, LARGEST_IMAGE = 1 << 26, 1 << 20  # bytes; the largest real text has 2.6 MB, an image a few kB
+ENCRYPTED = 1  # the flag of a zip's member
 
 
 def read(archive: Path, wnids: Sequence[str], size: int) -> tuple[Split, Split]:
@@ -41,6 +44,8 @@ def read(archive: Path, wnids: Sequence[str], size: int) -> tuple[Split, Split]:
                 raise OrdiscoError(f"{archive}: {ROOT}val/val_annotations.txt has a line without a class: {line!r}")
             if fields[1] in label:
                 test.append((f"{ROOT}val/images/{fields[0]}", label[fields[1]]))
+        if len(dict(test)) < len(test):
+            raise OrdiscoError(f"{archive}: {ROOT}val/val_annotations.txt names an image twice; fetch it again")
         for part, members in (("training", train), ("validation", test)):
             if absent := set(range(len(wnids))) - {index for _, index in members}:
                 raise OrdiscoError(f"{archive}: class {wnids[min(absent)]} has no {part} images; fetch it again")
@@ -55,28 +60,49 @@ def class_names(archive: Path) -> dict[str, str]:
     if not wnids:
         raise OrdiscoError(f"{archive}: {ROOT}wnids.txt names no class; fetch it again")
     names = {wnid: words.get(wnid, wnid).split(",")[0].strip() for wnid in wnids}
-    common = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {wnid: f"{name} ({wnid})" if name in common else name for wnid, name in names.items()}
+    count = Counter(folded(name) for name in names.values())
+    return {wnid: f"{name} ({wnid})" if count[folded(name)] > 1 else name for wnid, name in names.items()}
 
 
 @contextmanager
 def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
+    with _told(archive), zipfile.ZipFile(archive) as zipped:
+        names = zipped.namelist()
+        for name in names:
+            check_member(archive, name)
+        if len(set(names)) < len(names):
+            raise OrdiscoError(f"{archive}: a member is in it twice; delete it and fetch it again")
+        yield zipped
+
+
+@contextmanager
+def _told(archive: Path) -> Iterator[None]:
+    """What zipfile and zlib raise for a broken file, as one line."""
     try:
-        with zipfile.ZipFile(archive) as zipped:
-            for name in zipped.namelist():
-                check_member(archive, name)
-            yield zipped
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, struct.error) as error:
         raise OrdiscoError(f"{archive}: damaged archive ({error}); delete it and fetch it again") from error
 
 
-def _member(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
+def _member(archive: Path, zipped: zipfile.ZipFile, name: str, largest: int = LARGEST_TEXT) -> bytes:
+    """A member's bytes: never more than it claims, and not if that is more than `largest`."""
     try:
-        if zipped.getinfo(name).file_size > LARGEST_MEMBER:
-            raise OrdiscoError(f"{archive}: the member {name} is larger than {LARGEST_MEMBER >> 20} MiB; not trusted")
-        return zipped.read(name)
+        info = zipped.getinfo(name)
     except KeyError as error:
         raise OrdiscoError(f"{archive}: {name} missing; delete it and fetch it again") from error
+    if info.flag_bits & ENCRYPTED:
+        raise OrdiscoError(f"{archive}: the member {name} is encrypted, the publisher's is not; fetch it again")
+    if info.file_size > largest:
+        raise OrdiscoError(
+            f"{archive}: the member {name} claims {info.file_size:,} bytes, more than {largest:,}; "
+            "do not trust this file"
+        )
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise OrdiscoError(
+            f"{archive}: the member {name} is packed in another way than the publisher's; fetch it again"
+        )
+    with zipped.open(info) as content:
+        return content.read(info.file_size + 1)  # with a number, zipfile does not inflate more than that
 
 
 def _text(archive: Path, zipped: zipfile.ZipFile, name: str) -> list[str]:
@@ -87,10 +113,10 @@ def _text(archive: Path, zipped: zipfile.ZipFile, name: str) -> list[str]:
 def _decode(archive: Path, zipped: zipfile.ZipFile, members: list[tuple[str, int]], size: int) -> Split:
     images = np.empty((len(members), 3, size, size), dtype=np.uint8)
     for index, (name, _) in enumerate(members):
-        content = _member(archive, zipped, name)
+        content = _member(archive, zipped, name, LARGEST_IMAGE)
         try:
             images[index], _ = pixels.decode(content, size)
-        except pixels.BROKEN as error:
+        except pixels.Undecodable as error:
             raise OrdiscoError(f"{archive}: cannot decode {name} ({error}); delete it and fetch it again") from error
     labels = torch.tensor([label for _, label in members], dtype=torch.int64)
     return Split(torch.from_numpy(images), labels)

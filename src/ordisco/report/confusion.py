@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ordisco.errors import one_line
 from ordisco.report.figure import FAINT, INK, new_figure, save_png
 from ordisco.report.words import percent, shortened
 
@@ -44,7 +45,7 @@ def confusion_matrix(path: Path, matrix: ArrayLike, class_names: Sequence[str], 
     axes.set_ylabel("true class", fontsize=11, color=INK)
     correct = percent(counts.trace() / max(1, counts.sum()))
     heading = f"{title} — {correct} correct" if title else f"{correct} correct"
-    axes.set_title(heading, fontsize=12, color=INK, loc="left", pad=10, parse_math=False)
+    axes.set_title(one_line(heading), fontsize=12, color=INK, loc="left", pad=10, parse_math=False)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
     save_png(figure, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ordisco.errors import one_line
 from ordisco.report.table import markdown_table
 from ordisco.report.words import duration, percent, size
 
@@ -28,9 +29,9 @@ def run_summary_markdown(
     figures: Sequence[tuple[str, str]] = (),
 ) -> str:
     """A heading, facts as a list, a table with a row an increment, and (caption, relative path) figures."""
-    parts = [f"# {title}\n"]
+    parts = [f"# {one_line(title)}\n"]
     if facts:
-        parts.append("".join(f"- {name}: {value}\n" for name, value in facts.items()))
+        parts.append("".join(f"- {name}: {one_line(value)}\n" for name, value in facts.items()))
     columns = [key for key in COLUMNS if any(record.get(key) is not None for record in records)]
     if columns:
         rows = [[cell(record.get(key), COLUMNS[key][1]) for key in columns] for record in records]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ordisco.errors import one_line, readable
 from ordisco.report.words import duration, percent_mean, size
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def comparison_table(results: Sequence[MethodResult]) -> str:
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table: the first column to the left, numbers to the right."""
-    clean = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    clean = [[one_line(cell).replace("|", "\\|") for cell in row] for row in (header, *rows)]
     widths = [max(3, *(len(row[column]) for row in clean)) for column in range(len(header))]
     lines = []
     for row in clean:
@@ -78,7 +79,8 @@ def rich_comparison_table(results: Sequence[MethodResult], title: str = "") -> T
     from rich.text import Text
 
     best = max(statistics.fmean(result.final) for result in results)
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False)
+    heading = Text(readable(title), style="bold") if title else None
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column, name in enumerate(HEADER):
         table.add_column(name, justify="right" if column else "left")
     for result in results:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from ordisco.errors import one_line
+
 
 def percent(share: float) -> str:
     """0.9034 → `90.3 %`."""
@@ -44,5 +46,6 @@ def size(count: float) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis where it is longer than `length`."""
+    """The text in one line, or its beginning and an ellipsis where it is longer than `length`."""
+    text = one_line(text[: 2 * length])
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
