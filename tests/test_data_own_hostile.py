@@ -164,7 +164,7 @@ def test_names_of_any_kind_are_shown_in_one_line(
     words = ["stream", str(odd), "--increments", "2", "--size", "8", "--data-dir", str(tmp_path / "data")]
     assert main(words) == 0
     out, err = capsys.readouterr()
-    for shown in (r"pe[t]\ns", "[bold]", r"a\nb", r"\x1b[31m", "²", r"\udcff"):
+    for shown in (r"pe[t]\ns", "[bold]", r"a\nb", r"\x1b[31m", "²", r"\xff"):
         assert shown in out
     assert "\x1b[31m" not in out
     assert err.count("\n") == 1
@@ -172,7 +172,7 @@ def test_names_of_any_kind_are_shown_in_one_line(
     assert main([*words, "--classes", "cat,lion"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 2  # the image that is skipped, and the class that is not there
-    assert r"[bold], a\nb, cat, dog, ²" in said
+    assert r"a\nb, cat, dog, ²" in said
     assert main(["data", "check", str(odd), "--data-dir", str(tmp_path / "data")]) == 0
     out, err = capsys.readouterr()
     assert r"bad\nname [red].png" in out

@@ -89,14 +89,19 @@ def _list_folder(folder: Path) -> list[Listed]:
     for child in _folders(folder):
         if child.name == TEST:
             for class_folder in _folders(child):
-                images += [Listed(path, class_folder.name, test=True) for path in _files(class_folder)]
+                images += [Listed(path, _label(class_folder), test=True) for path in _files(class_folder)]
         else:
-            label = None if child.name in UNLABELED_FOLDERS else child.name
+            label = None if child.name in UNLABELED_FOLDERS else _label(child)
             found = [Listed(path, label) for path in _files(child)]
             if label is not None and not found:
                 raise OrdiscoError(f"{child}: no images in this class; add some or remove the folder")
             images += found
     return images
+
+
+def _label(folder: Path) -> str:
+    """The folder's name as text that can be written anywhere; bytes that are no UTF-8 are escaped."""
+    return os.fsencode(folder.name).decode("utf-8", "backslashreplace")
 
 
 def _folders(folder: Path) -> list[Path]:
