@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import resource
+import signal
 import sys
 import tomllib
 
@@ -265,8 +266,11 @@ def test_the_processes_of_a_comparison_do_not_try_again(trials, begun, monkeypat
 
     monkeypatch.setattr(compare, "run_jobs", run_jobs)
     monkeypatch.setattr(compare, "stop_with_parent", lambda stop: None)
-    before = trials.count()
-    assert call(capsys, "resume", path, "--jobs", "2", "--max-steps", "2")[0] == 0
+    before, handler = trials.count(), signal.getsignal(signal.SIGINT)
+    try:
+        assert call(capsys, "resume", path, "--jobs", "2", "--max-steps", "2")[0] == 0
+    finally:
+        signal.signal(signal.SIGINT, handler)  # such a process leaves it to its parent
     assert made == ["st-seed0", "smb-seed0"]
     assert trials.count() == before + 1
 
