@@ -4,13 +4,21 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint bench clean setup
+.PHONY: demo test other-cpu lint bench dist clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
 
 test: $(READY)            ## all tests
 	$(BIN)/python -m pytest
+
+# A processor without AVX-512, bf16 and AMX, as far as torch and oneDNN can be told so; what depends on it would show here.
+OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2
+OTHER_CPU_TESTS := tests/test_precision.py tests/test_step.py tests/test_learner.py tests/test_resume.py \
+	--deselect tests/test_resume.py::test_a_run_killed_again_and_again_is_the_run_never_interrupted
+
+other-cpu: $(READY)       ## a quick part of the tests, as on another processor
+	$(OTHER_CPU) $(BIN)/python -m pytest $(OTHER_CPU_TESTS)
 
 lint: $(READY)            ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -19,6 +27,10 @@ lint: $(READY)            ## format, lint and types
 
 bench: $(READY)           ## measured speed
 	$(BIN)/ordisco bench
+
+dist: $(READY)            ## wheel and source archive, into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 setup: $(READY)
 

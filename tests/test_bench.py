@@ -174,7 +174,7 @@ def test_the_command_prints_json_and_tables(capsys: pytest.CaptureFixture[str], 
     assert demo["step_over_limit"] > 1
     assert demo["plain_over_step"] > demo["plain_products_over_step"] > 0
     assert demo["plain_heavy_operations"] > demo["heavy_operations"]
-    assert demo["precision"] in ("32-true", "bf16-mixed")
+    assert demo["precision"] == "32-true"
     assert len(results["seconds_per_increment"]) == len(results["bytes_per_increment"]) == 3
     assert results["offline"].keys() == {"offline-all", "offline-last"}
     show(results)
@@ -195,8 +195,8 @@ def test_a_profile_names_the_operations_of_a_step_and_their_shares_are_the_whole
     assert [part["seconds"] for part in parts] == sorted((part["seconds"] for part in parts), reverse=True)
     show_profile({"demo": parts}, rows=3)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 7
-    assert lines[5].startswith(f"| {len(parts) - 3} others")
+    assert sum(line.startswith(f"| {len(parts) - 3} others") for line in lines) == 1
+    assert [any(line.startswith(f"| {part['name']} ") for line in lines) for part in parts[:4]] == [True] * 3 + [False]
 
 
 def test_the_memory_of_a_step_is_that_of_the_process():

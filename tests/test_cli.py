@@ -96,7 +96,7 @@ WRONG = [
     (["run", "--c-lr", "fast"], r"argument --c-lr: invalid float value: 'fast'"),
     (["run", "--checkpoint-seconds", "-1"], r"checkpoint_seconds = -1.0 is not allowed: 0.0 or more"),
     (["run", "--adversarial", "wasserstein"], r"argument --adversarial: invalid choice: 'wasserstein' \(choose from"),
-    (["run", "--precision", "8"], r"argument --precision: invalid choice: '8' \(choose from '?auto"),
+    (["run", "--precision", "8"], r"argument --precision: invalid choice: '8' \(choose from '?32-true"),
     (["run", "--size", "big"], r"argument --size: invalid int value: 'big'"),
     (["run", "--size", "3"], r"size = 3 is not allowed: from 4 to 512"),
     (["run", "--size", "12"], r"size = 12 is not allowed: the networks take 8, 16, 32, 64"),

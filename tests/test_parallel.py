@@ -207,9 +207,10 @@ def test_the_command_itself_with_a_name_that_both_must_agree_on(tmp_path):
         env=os.environ | {"TERM": "dumb"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == f"SMB on {STREAM}, seed 0: 2 increments of 2 steps"
-    assert lines[-1] == f"go on with: ordisco resume runs/{taken.name}-2"
-    assert len(lines) == 4
+    first, *between, last = done.stdout.splitlines()
+    assert first == f"SMB on {STREAM}, seed 0: 2 increments of 2 steps"
+    assert last == f"go on with: ordisco resume runs/{taken.name}-2"
+    assert done.stdout.count(first) == done.stdout.count(last) == 1  # one voice
+    assert sum(line.startswith("increment 1/2  accuracy ") for line in between) == 1
     assert sorted(path.name for path in taken.parent.iterdir()) == [taken.name, f"{taken.name}-2"]
     assert not list(taken.iterdir())

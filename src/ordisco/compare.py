@@ -21,6 +21,7 @@ from ordisco.launch import judge_of, make_learner, make_logger, new_run, resumed
 from ordisco.machine import usual_jobs
 from ordisco.methods import method
 from ordisco.outcome import result_of
+from ordisco.precision import BF16, check_precision
 from ordisco.processes import together
 from ordisco.progress import Display
 from ordisco.report import MethodResult, accuracy_curves, comparison_table
@@ -93,6 +94,7 @@ class Comparison:
         left = [(name, seed) for seed in self.seeds for name in self.methods if not self._finished(name, seed)]
         at_once = self.jobs_at_once(len(left), fabric, jobs)
         if at_once > 1:
+            self._try_precision(fabric)
             complete = self._side_by_side(left, display, at_once, max_steps)
         else:
             complete = self._one_after_the_other(display, fabric, max_steps)
@@ -107,6 +109,11 @@ class Comparison:
         if asked > 1 and machine.devices > 1:
             raise UsageError(f"jobs = {asked} is not allowed: 1, as each run takes {machine.devices} devices")
         return max(1, min(asked, runs))
+
+    def _try_precision(self, fabric: Fabric) -> None:
+        """Here once, not in every process; a comparison that is resumed may be on another machine."""
+        if self.config.machine.precision == BF16:
+            check_precision(BF16, fabric, self.config.learner, stream_of(self.config).image_shape)
 
     def _finished(self, name: str, seed: int) -> bool:
         return RunDirectory(self.run_path(name, seed)).summary_json.exists()

@@ -20,9 +20,9 @@ class MachineSettings(Settings):
     accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     devices: int = setting(1, "processes of data-parallel training, one a device", low=1)
     precision: str = setting(
-        "auto",
-        "number format of the networks; auto measures which is faster where the device has bf16",
-        choices=("auto", "32-true", "bf16-mixed"),
+        "32-true",
+        "number format of the networks; bf16-mixed on a CPU is first tried in a process of its own",
+        choices=("32-true", "bf16-mixed"),
     )
     threads: int | None = setting(
         None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1
@@ -68,14 +68,17 @@ class RunConfig:
     def from_dict(values: dict[str, Any]) -> RunConfig:
         """Read back what `to_dict` gave."""
         try:
+            machine = dict(values["machine"])
+            if machine.get("precision") == "auto":  # in judges of earlier versions, which were trained in 32 bits
+                machine["precision"] = "32-true"
             return RunConfig(
                 stream_name=values["stream_name"],
                 stream=StreamSettings(**values["stream"]),
                 method=values["method"],
                 preset=values["preset"],
                 seed=values["seed"],
-                machine=MachineSettings(**values["machine"]),
+                machine=MachineSettings(**machine),
                 learner=LearnerSettings.from_dict(values["learner"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OrdiscoError(f"these are not the settings of a run of this version ({error})") from error

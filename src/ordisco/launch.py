@@ -16,6 +16,7 @@ from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError
 from ordisco.learner import SIDES, Learner
 from ordisco.methods import method
+from ordisco.precision import check_precision
 from ordisco.processes import make_fabric, start, together
 from ordisco.progress import Display
 from ordisco.run import Run
@@ -77,7 +78,8 @@ def read_config(path: Path) -> RunConfig:
 
 
 def make_learner(config: RunConfig, stream: Stream, fabric: Fabric) -> Learner:
-    """A learner that fits the stream."""
+    """A learner that fits the stream, in a precision that this machine can compute with."""
+    check_precision(config.machine.precision, fabric, config.learner, stream.image_shape)
     return Learner(
         method(config.method),
         stream.num_classes,
@@ -140,15 +142,17 @@ def load_learner(path: Path | str, accelerator: str = "auto") -> Learner:
     loaded = checkpoint.load_latest(RunDirectory(Path(path)).checkpoints)
     for line in loaded.skipped:
         warnings.warn(line, OrdiscoWarning, stacklevel=2)
-    shape = loaded.state["image_shape"]
+    channels, height, width = loaded.state["image_shape"]
     machine = dataclasses.replace(MachineSettings(), accelerator=accelerator, precision=config.machine.precision)
+    fabric = make_fabric(machine)
+    check_precision(machine.precision, fabric, config.learner, (channels, height, width))
     learner = Learner(
         method(config.method),
         loaded.state["learner"]["capacity"],
-        (shape[0], shape[1], shape[2]),
+        (channels, height, width),
         config.learner,
         seed=config.seed,
-        fabric=make_fabric(machine),
+        fabric=fabric,
     )
     learner.load(loaded.tensors, loaded.state["learner"])
     return learner

@@ -26,6 +26,15 @@ def processor(info: Path = Path("/proc/cpuinfo")) -> str:
     return platform.processor() or platform.machine()
 
 
+def bf16_flags(info: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """The processor's flags that speak of bf16, as far as the system tells; what they promise need not hold."""
+    with contextlib.suppress(OSError):
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lower().startswith(("flags", "features")):
+                return [word for word in line.partition(":")[2].split() if "bf16" in word]
+    return []
+
+
 def usual_jobs(runs: int, threads: int | None) -> int:
     """As many runs at once as there are cores for their threads and memory for all; one where a run takes all cores."""
     if threads is None:

@@ -1,100 +1,130 @@
-"""The number format of the networks where `--precision auto` leaves it open: the faster one, measured once."""
+"""The number format of the networks: bf16 on a CPU is tried in a process of its own before anything relies on it.
+
+A processor, or the virtual machine around it, may name instructions that it then refuses. That ends a process
+without a word, so it must not be the process of the run.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from collections.abc import Callable
-from pathlib import Path
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
 
 import torch
 from lightning_fabric import Fabric
 
-from ordisco.config import MachineSettings, RunConfig
-from ordisco.nets import make_classifier
-from ordisco.presets import PRESET_IMAGES
-from ordisco.processes import make_fabric
+from ordisco.errors import UsageError
+from ordisco.machine import bf16_flags, processor
+from ordisco.networks import Networks
+from ordisco.processes import together
 from ordisco.settings import LearnerSettings
 
-Shape = tuple[int, int, int]
-
-FORMATS = ("32-true", "bf16-mixed")
-IMAGES, ROUNDS, ENOUGH_SECONDS = 32, 3, 1.0  # a mini-batch, how often it is measured, and when that may end
-CPU_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}  # x86's two, and ARM's
-
-
-def decided(config: RunConfig, say: Callable[[str], None]) -> RunConfig:
-    """The configuration with the precision to run with, which is then written down with it."""
-    channels, side, _ = PRESET_IMAGES[config.preset]
-    side = config.stream.size or side
-    return dataclasses.replace(config, machine=decide(config.machine, config.learner, (channels, side, side), say))
+BF16: Final = "bf16-mixed"
+IMAGES, CLASSES = 8, 10  # of the trial
+SECONDS = 120.0  # that it may take; a second or two, and the start of Python, is usual
+COMMAND: Sequence[str] = (sys.executable, "-m", "ordisco.precision")
+TRIED = "ORDISCO_BF16_TRIED"  # the trials that went well, so that the processes of a comparison need not repeat them
 
 
-def decide(
-    machine: MachineSettings, settings: LearnerSettings, shape: Shape, say: Callable[[str], None]
-) -> MachineSettings:
-    """The settings with `auto` replaced by the faster format; `say` is told when something was measured."""
-    if machine.precision != "auto":
-        return machine
-    seconds = measured(machine, settings, shape) if has_bf16(machine) else {}
-    chosen = min(seconds, key=seconds.__getitem__) if seconds else FORMATS[0]
-    if seconds:
-        times = ", ".join(f"{name} {1000 * value:.1f} ms" for name, value in seconds.items())
-        say(f"precision {chosen}, as measured on C: {times}")
-    return dataclasses.replace(machine, precision=chosen)
+def check_precision(
+    precision: str, fabric: Fabric, settings: LearnerSettings, image_shape: tuple[int, int, int]
+) -> None:
+    """Refuse bf16 where C, G and D of these settings cannot be computed with it; nothing is tried on a GPU."""
+    if precision == BF16 and fabric.device.type == "cpu":
+        together(fabric, lambda: try_bf16(settings, image_shape))
 
 
-def has_bf16(machine: MachineSettings) -> bool:
-    """Has the device instructions for bf16? Several processes might each measure another winner: no is said."""
-    if machine.devices > 1:
-        return False
-    device = make_fabric(machine).device
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and cpu_has_bf16()
+# ---------------------------------------------------------------------- the process of the run
 
 
-def cpu_has_bf16(info: Path = Path("/proc/cpuinfo")) -> bool:
-    """Does the processor name bf16 instructions? Where that cannot be read, no: 32 bits are never wrong."""
+def try_bf16(
+    settings: LearnerSettings,
+    image_shape: tuple[int, int, int],
+    command: Sequence[str] | None = None,
+    seconds: float | None = None,
+) -> None:
+    """Have a child compute with bf16; whatever ends it, or that it does not end, is told in one line."""
+    request = {"settings": settings.to_dict(), "image_shape": image_shape, "threads": torch.get_num_threads()}
+    text = json.dumps(request, sort_keys=True)
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    tried = os.environ.get(TRIED, "").split()
+    if name in tried:
+        return
+    happened = what_happened(command or COMMAND, text, seconds or SECONDS)
+    if happened is not None:
+        flags = ", ".join(bf16_flags()) or "no bf16"
+        raise UsageError(
+            f"precision = {BF16!r} is not allowed on this processor, {processor()}, which names {flags}: "
+            f"a trial of C, G and D {happened}; use --precision 32-true"
+        )
+    os.environ[TRIED] = " ".join([*tried, name])
+
+
+def what_happened(command: Sequence[str], text: str, seconds: float) -> str | None:
+    """How a trial went wrong; None if it did not."""
     try:
-        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
-    flags = (line.partition(":")[2].split() for line in lines if line.lower().startswith(("flags", "features")))
-    return any(CPU_FLAGS.intersection(words) for words in flags)
+        child = subprocess.run(
+            command,
+            input=text,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return f"did not end within {seconds:g} s"
+    except OSError as error:
+        return f"could not be started ({error.strerror})"
+    if child.returncode < 0:
+        return f"ended by {signal_name(-child.returncode)}"
+    if child.returncode > 0:
+        lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
+        return f"failed ({(lines or [f'exit code {child.returncode}'])[-1]})"
+    return None
 
 
-def measured(machine: MachineSettings, settings: LearnerSettings, shape: Shape) -> dict[str, float]:
-    """Seconds of a forward and backward pass of C in each format, taken in turn, the best of a few."""
-    fabrics = {name: make_fabric(dataclasses.replace(machine, precision=name)) for name in FORMATS}
-    best: dict[str, float] = {}
-    start = time.perf_counter()
-    for turn in range(ROUNDS + 1):
-        for name, fabric in fabrics.items():
-            seconds = one_pass(settings, shape, fabric)
-            if turn:  # the first warms up
-                best[name] = min(seconds, best.get(name, seconds))
-        if turn and time.perf_counter() - start > ENOUGH_SECONDS:
-            break
-    return best
+def signal_name(number: int) -> str:
+    """SIGILL for 4; real-time signals have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
-def one_pass(settings: LearnerSettings, shape: Shape, fabric: Fabric) -> float:
-    """Seconds of a forward and backward pass of a new C on noise."""
-    c, device = settings.classifier, fabric.device
-    with torch.random.fork_rng(devices=[]):
-        C = make_classifier(c.c_net, shape, 10, c.c_width, c.dropout, "linear").to(device)
-        x = torch.randn(IMAGES, *shape).to(device)
-        wait(device)
-        start = time.perf_counter()
-        with fabric.autocast():
-            loss = C(x).float().square().mean()
-        loss.backward()
-        wait(device)
-        return time.perf_counter() - start
+# ---------------------------------------------------------------------- the child
 
 
-def wait(device: torch.device) -> None:
-    """Until a GPU has done all it was told to do."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def main() -> None:
+    """Make the trial that standard input asks for."""
+    with contextlib.suppress(ImportError):  # Windows has none
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # no file of the memory is left behind
+    request: dict[str, Any] = json.loads(sys.stdin.read())
+    torch.set_num_threads(request["threads"])
+    channels, height, width = request["image_shape"]
+    trial(LearnerSettings.from_dict(request["settings"]), (channels, height, width))
+
+
+def trial(settings: LearnerSettings, image_shape: tuple[int, int, int]) -> None:
+    """C, G and D forward and backward in bf16 on a few images of noise."""
+    fabric = Fabric(accelerator="cpu", devices=1, precision=BF16)
+    nets = Networks(settings, image_shape, CLASSES, "linear", True, fabric.device)
+    assert nets.G is not None and nets.D is not None
+    y = torch.arange(IMAGES) % CLASSES
+    with fabric.autocast():
+        made = nets.G.module(torch.randn(IMAGES, settings.gan.z_dim), y)
+        d, c = nets.D.module(made), nets.C.module(torch.randn(IMAGES, *image_shape))
+    (d.float().square().mean() + c.float().square().mean()).backward()
+
+
+if __name__ == "__main__":
+    main()

@@ -20,10 +20,7 @@ T = TypeVar("T")
 
 
 def make_fabric(machine: MachineSettings) -> Fabric:
-    """Device and precision as the settings say; processes are not started.
-
-    A precision that nobody has decided on (`ordisco.precision` does, for a run) is 32-true.
-    """
+    """Device and precision as the settings say; processes are not started."""
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     keep_freed_memory()
     if machine.threads is not None:
@@ -32,7 +29,7 @@ def make_fabric(machine: MachineSettings) -> Fabric:
         return Fabric(
             accelerator=machine.accelerator,
             devices=machine.devices,
-            precision="32-true" if machine.precision == "auto" else machine.precision,  # type: ignore[arg-type]
+            precision=machine.precision,  # type: ignore[arg-type]
             strategy="ddp" if machine.devices > 1 else "auto",
         )
     except (RuntimeError, ValueError) as error:

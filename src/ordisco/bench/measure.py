@@ -22,6 +22,7 @@ from ordisco.config import MachineSettings
 from ordisco.learner import Learner
 from ordisco.methods import method
 from ordisco.peak import peak_memory
+from ordisco.precision import check_precision
 from ordisco.presets import PRESET_IMAGES, preset
 from ordisco.processes import make_fabric
 from ordisco.settings import LearnerSettings
@@ -49,7 +50,9 @@ def bench_settings(name: str) -> LearnerSettings:
 def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisco") -> Learner:
     """A learner that has seen all classes before, so that every term of the step is there."""
     settings = bench_settings(name).replace(steps=10_000, replay_ramp=0.0, pseudo_real_start=0.0)
-    learner = Learner(method(method_name), CLASSES, PRESET_IMAGES[name], settings, fabric=make_fabric(machine))
+    fabric = make_fabric(machine)
+    check_precision(machine.precision, fabric, settings, PRESET_IMAGES[name])
+    learner = Learner(method(method_name), CLASSES, PRESET_IMAGES[name], settings, fabric=fabric)
     increment = random_increment(PRESET_IMAGES[name], 200, 2, 0)
     learner.begin(increment)
     learner.classes_before = CLASSES

@@ -30,9 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--threads", type=int, default=argparse.SUPPRESS, metavar="N", help="CPU threads (default: all)"
     )
-    parser.add_argument(
-        "--precision", default=argparse.SUPPRESS, help="auto, 32-true or bf16-mixed (default: auto, the faster one)"
-    )
+    parser.add_argument("--precision", default=argparse.SUPPRESS, help="32-true or bf16-mixed (default: 32-true)")
     parser.add_argument(
         "--profile", action="store_true", help="print where the time of a step goes instead: operations by their share"
     )
@@ -64,20 +62,16 @@ def profiled(name: str, machine: MachineSettings) -> list[dict[str, Any]]:
 
     from ordisco.bench.profile import profile_step
 
-    return [dataclasses.asdict(part) for part in profile_step(name, decided(name, machine))]
+    return [dataclasses.asdict(part) for part in profile_step(name, with_threads(machine))]
 
 
-def decided(name: str, machine: MachineSettings) -> MachineSettings:
-    """The settings with all cores, if no threads are named, and the precision that a run of the preset would choose."""
+def with_threads(machine: MachineSettings) -> MachineSettings:
+    """The settings with all cores, if no threads are named: `growth` leaves torch with one."""
     import dataclasses
 
-    from ordisco.bench.measure import bench_settings
     from ordisco.machine import cores
-    from ordisco.precision import decide
-    from ordisco.presets import PRESET_IMAGES
 
-    machine = dataclasses.replace(machine, threads=machine.threads or cores())
-    return decide(machine, bench_settings(name), PRESET_IMAGES[name], lambda line: None)
+    return dataclasses.replace(machine, threads=machine.threads or cores())
 
 
 def measurements(presets: tuple[str, ...], machine: MachineSettings, rounds: int, increments: int) -> dict[str, Any]:
@@ -96,7 +90,7 @@ def measurements(presets: tuple[str, ...], machine: MachineSettings, rounds: int
     }
     for name in presets:
         few = max(1, rounds // 3) if name == "paper" else rounds
-        here = decided(name, machine)
+        here = with_threads(machine)
         results["presets"][name] = measure.step_ratios(name, here, few) | measure.throughput(name, here, few)
         results["presets"][name]["peak_memory_bytes"] = measure.peak_of_steps(name, here)
     results |= measure.growth(machine, increments)

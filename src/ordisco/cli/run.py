@@ -61,9 +61,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> None:
     """Make the runs that the options ask for."""
     config, methods, seeds = configuration(args)
-    from ordisco.precision import decided
-
-    config = decided(config, lambda line: print(f"# {line}" if args.dry_run else line))
     if args.dry_run:
         from ordisco.estimate import dry_run
 
