@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ordisco.report.figure import FAINT, INK, new_figure, save_png
-from ordisco.report.words import percent, shortened
+from ordisco.report.words import drawable, percent, shortened
 
 NUMBERED, NAMED = 14, 60  # up to so many classes cells carry numbers, ticks carry every name
 
@@ -44,7 +44,7 @@ def confusion_matrix(path: Path, matrix: ArrayLike, class_names: Sequence[str], 
     axes.set_ylabel("true class", fontsize=11, color=INK)
     correct = percent(counts.trace() / max(1, counts.sum()))
     heading = f"{title} — {correct} correct" if title else f"{correct} correct"
-    axes.set_title(heading, fontsize=12, color=INK, loc="left", pad=10, parse_math=False)
+    axes.set_title(drawable(heading), fontsize=12, color=INK, loc="left", pad=10, parse_math=False)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
     save_png(figure, path)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordisco.report.figure import FAINT, INK, new_figure, save_png, styles
+from ordisco.report.words import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ def decorate(axes: Axes, last: int, xlabel: str, ylabel: str, title: str) -> Non
     """Title, axis names, whole increments, a faint grid, no box."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(title, fontsize=13, color=INK, loc="left", pad=12, parse_math=False)
+    axes.set_title(drawable(title), fontsize=13, color=INK, loc="left", pad=12, parse_math=False)
     axes.set_xlabel(xlabel, fontsize=11, color=INK, parse_math=False)
     axes.set_ylabel(ylabel, fontsize=11, color=INK)
     every = 1 if last <= 12 else 5 * math.ceil(last / 50)

@@ -43,6 +43,12 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def drawable(text: str) -> str:
+    """The text with escapes for what a figure cannot draw: parts of a name that are not Unicode."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis where it is longer than `length`."""
+    """The text as a figure can draw it, or its beginning and an ellipsis where it is longer than `length`."""
+    text = drawable(text)
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
