@@ -20,6 +20,7 @@ from ordisco.methods import method
 from ordisco.place import fits_learner
 from ordisco.processes import make_fabric, start, together
 from ordisco.progress import Display
+from ordisco.report.words import drawable
 from ordisco.run import Run
 from ordisco.rundir import RunDirectory
 from ordisco.scenarios import build_stream
@@ -165,6 +166,8 @@ def make_logger(machine: MachineSettings, path: Path, step: int | None = None) -
     """TensorBoard where it is wanted; what was logged after `step`, to which a run went back, is hidden."""
     if not machine.tensorboard:
         return None
+    if drawable(str(path)) != str(path):
+        raise OrdiscoError(f"TensorBoard needs a path in UTF-8, not {path}: leave it out or choose another --out")
     try:
         from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 

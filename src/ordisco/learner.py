@@ -282,7 +282,7 @@ class Learner:
 
         A state that is not of such a learner is refused before anything is changed.
         """
-        check_forms(self.method, self.settings, self.image_shape, state, forms_of(tensors))
+        check_forms(self.method, self.settings, self.image_shape, state, forms_of(tensors), nets=self.nets)
         check_values(self.method, self.settings, self.image_shape, state, tensors)
         if state["capacity"] < self.nets.capacity:
             raise OrdiscoError(f"the state has room for {state['capacity']} classes, not for {self.nets.capacity}")

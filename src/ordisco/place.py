@@ -11,12 +11,13 @@ from ordisco.errors import OrdiscoError
 from ordisco.expected import check_forms, check_numbers, check_whole
 from ordisco.learner import check_image_shape
 from ordisco.methods import method
+from ordisco.networks import Networks
 from ordisco.stream import Stream
 from ordisco.tensorfile import Form
 
 
-def fits_learner(config: RunConfig, most_images: int) -> Fits:
-    """For a learner that is only to be used: any stream of at most so many images."""
+def fits_learner(config: RunConfig, most_images: int, nets: Networks | None = None) -> Fits:
+    """For a learner that is only to be used: any stream of at most so many images; `nets` may be its networks."""
 
     def fits(state: dict[str, Any], forms: dict[str, Form]) -> None:
         shape = state.get("image_shape")
@@ -26,14 +27,15 @@ def fits_learner(config: RunConfig, most_images: int) -> Fits:
         learner = state.get("learner")
         check_numbers(learner)
         assert isinstance(learner, dict)
-        check_forms(method(config.method), config.learner, (shape[0], shape[1], shape[2]), learner, forms, most_images)
+        sizes = (shape[0], shape[1], shape[2])
+        check_forms(method(config.method), config.learner, sizes, learner, forms, most_images, nets)
 
     return fits
 
 
-def fits_run(config: RunConfig, stream: Stream) -> Fits:
-    """For a run that goes on: this stream, and a place in it."""
-    usable = fits_learner(config, int((stream.assignment >= 0).sum()))
+def fits_run(config: RunConfig, stream: Stream, nets: Networks) -> Fits:
+    """For a run that goes on with these networks: this stream, and a place in it."""
+    usable = fits_learner(config, int((stream.assignment >= 0).sum()), nets)
 
     def fits(state: dict[str, Any], forms: dict[str, Form]) -> None:
         if state.get("image_shape") != list(stream.image_shape):

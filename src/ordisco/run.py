@@ -17,7 +17,6 @@ from ordisco import checkpoint
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation import assess, evaluate, generated_accuracy, pseudo_label_accuracy
-from ordisco.files import told_in_one_line
 from ordisco.learner import Learner, NonFiniteError
 from ordisco.methods import method
 from ordisco.outcome import draw_samples, write_summary
@@ -217,7 +216,9 @@ class Run:
             if self.chief:
                 self.directory.truncate_metrics(0)
             return
-        loaded = checkpoint.load_latest(self.directory.checkpoints, fits_run(self.config, self.stream))
+        loaded = checkpoint.load_latest(
+            self.directory.checkpoints, fits_run(self.config, self.stream, self.learner.nets)
+        )
         for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
@@ -293,5 +294,7 @@ class Run:
     def log(self, values: dict[str, float]) -> None:
         """To TensorBoard, where it is wanted."""
         if self.logger is not None:
-            with told_in_one_line("log to", self.directory.path / "tensorboard"):
+            try:
                 self.logger.log_metrics(values, self.learner.total_steps)
+            except (OSError, ValueError) as error:  # which it makes of any error
+                raise OrdiscoError(f"cannot log to TensorBoard: {error.__cause__ or error}") from error.__cause__

@@ -43,7 +43,11 @@ def default_path(stream: str, method: str, seed: int, root: Path = Path("runs"))
 
 
 def resume_command(path: Path) -> str:
-    """`ordisco resume PATH`, as a shell wants it."""
+    """`ordisco resume PATH`, as a shell wants it; a path that is not UTF-8 with escapes, as bash takes them."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return f"ordisco resume ${str(os.fsencode(path))[1:]}"
     return f"ordisco resume {shlex.quote(str(path))}"
 
 
