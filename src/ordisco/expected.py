@@ -140,7 +140,7 @@ def expected(
     most_images: int = MANY,
 ) -> dict[str, Wanted]:
     """The tensors of a learner's state, given its plain numbers and networks like its own."""
-    wanted = {}
+    wanted: dict[str, Wanted] = {}
     for name, network in nets.named():
         wanted |= {key: Wanted(form.shape, form.dtype) for key, form in forms_of(network.flat.state(name)).items()}
     if state["step_in_increment"]:
