@@ -13,8 +13,8 @@ import sys
 import pytest
 import torch
 
+from ordisco import files
 from ordisco import learner as learner_module
-from ordisco import rundir
 from ordisco.checkpoint import load_latest
 from ordisco.cli import main
 from ordisco.learner import Learner
@@ -248,17 +248,20 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, ref
     assert one_line(err).startswith(f"ordisco: error: no whole checkpoint in {both / 'checkpoints'}: ")
 
 
-def test_settings_that_do_not_fit_the_checkpoint_are_one_line(tmp_path, capsys):
+def test_changed_settings_are_one_line_that_names_the_field(tmp_path, capsys):
     run = tmp_path / "run"
     assert call(capsys, *arguments(run, "--max-steps", "2"))[0] == 0
     settings = run / "settings.toml"
     good = settings.read_text()
     for old, new, message in (
-        ("c_width = 4", "c_width = 5", rf"step-0000000002 does not fit {settings}, put that back"),
-        ("c_width = 4", "c_width = 0", rf"{settings}: c_width = 0 is not allowed: 1 or more"),
-        ("c_width = 4", "c_depth = 4", rf"{settings}: unknown setting 'c_depth'"),
-        ("seed = 0\nstream_name", "seed = 1\nstream_name", r"is not the stream that .*settings.toml describes"),
-        ("[machine]", "[engine]", rf"{settings}: these are not the settings of a run of this version"),
+        ("c_width = 4", "c_width = 5", rf"{settings} was changed: learner.classifier.c_width is 5, it was 4; put it"),
+        ("c_width = 4", "c_width = 0", r"learner.classifier.c_width is 0, it was 4"),
+        ("c_width = 4", "c_depth = 4", r"learner.classifier.c_depth is 4, it was not set"),
+        ("c_lr = ", "# c_lr = ", r"learner.classifier.c_lr is missing, it was 0\."),
+        ('method = "ordisco"', 'method = "smb"', r"method is 'smb', it was 'ordisco'"),
+        ("threads = 1", "threads = 2", r"machine.threads is 2, it was 1"),
+        ("seed = 0\nstream_name", "seed = 1\nstream_name", r"seed is 1, it was 0"),
+        ("[machine]", "[engine]", r"engine.accelerator is 'cpu', it was not set"),
         ("[machine]", "[machine", r"settings.toml is not valid TOML"),
     ):
         assert old in good
@@ -363,7 +366,7 @@ def test_a_directory_that_cannot_be_written(tmp_path, capsys, monkeypatch):
     def refused(path, data):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(rundir, "write_durably", refused)
+    monkeypatch.setattr(files, "write_durably", refused)
     code, _, err = call(capsys, *arguments(tmp_path / "run"))
     assert code == 1
     assert "cannot write" in one_line(err)

@@ -12,7 +12,8 @@ import pytest
 
 from ordisco import rundir
 from ordisco.errors import OrdiscoError
-from ordisco.rundir import RunDirectory, default_path, write_atomically
+from ordisco.files import write_atomically
+from ordisco.rundir import RunDirectory, default_path
 
 SETTINGS = {"method": "ordisco", "seed": 0, "rate": 0.1, "none": None, "gan": {"alpha": 0.5, "extra": None}}
 
@@ -81,10 +82,10 @@ def test_what_is_not_a_run_is_one_line(tmp_path):
 
 
 def test_metrics_are_lines_and_can_be_cut_back(run):
-    assert run.metrics_size() == 0
+    assert run.metrics_mark()["metrics_size"] == 0
     assert run.read_metrics() == []
     run.append_metrics({"step": 1, "loss": 0.1})
-    size = run.metrics_size()
+    size = run.metrics_mark()["metrics_size"]
     assert size == len('{"step": 1, "loss": 0.1}\n')
     run.append_metrics({"step": 2, "loss": float("nan"), "nested": [{"x": float("-inf")}], "name": "é"})
     assert run.read_metrics()[1] == {"step": 2, "loss": None, "nested": [{"x": None}], "name": "é"}
@@ -97,7 +98,7 @@ def test_metrics_are_lines_and_can_be_cut_back(run):
 
 def test_a_line_cut_short_by_a_crash(run):
     run.append_metrics({"step": 1})
-    size = run.metrics_size()
+    size = run.metrics_mark()["metrics_size"]
     with run.metrics_file.open("a") as file:
         file.write('{"step": 2, "lo')
     assert run.read_metrics() == [{"step": 1}]
@@ -108,7 +109,7 @@ def test_a_line_cut_short_by_a_crash(run):
 
 def test_changed_metrics_are_told(run):
     run.append_metrics({"step": 1})
-    for count in (run.metrics_size() - 3, 1000):
+    for count in (run.metrics_mark()["metrics_size"] - 3, 1000):
         with pytest.raises(OrdiscoError, match=r"metrics.jsonl was changed") as caught:
             run.truncate_metrics(count)
         one_line(caught)

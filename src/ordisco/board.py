@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from ordisco.errors import one_line
+from ordisco.output import guarded
 from ordisco.progress import Display, LiveDisplay, Pace, PlainDisplay, Steps, heading, make_display, result_in_words
 from ordisco.report.table import MethodResult
 
@@ -29,7 +30,7 @@ class Board(Protocol):
 
 def make_board(stream: TextIO | None = None) -> Board:
     """Bars if `stream` (standard output) is a terminal, plain lines otherwise."""
-    stream = stream or sys.stdout
+    stream = guarded(stream or sys.stdout)
     if not isinstance(make_display(stream), LiveDisplay):
         return PlainBoard(stream)
     from rich.console import Console

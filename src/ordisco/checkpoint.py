@@ -1,7 +1,8 @@
 """Checkpoints that survive a crash: `step-0000000123/` with tensors.safetensors and state.json.
 
 A checkpoint is written aside, fsynced and renamed, so that it is whole or absent; the two newest are kept.
-Checksums show later damage, and loading falls back to the checkpoint before. Nothing is unpickled.
+Checksums show later damage, and loading falls back to the checkpoint before. Nothing is unpickled, no link is
+followed, and tensors are read only after the file's header has shown that they are what is expected.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,13 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
+from ordisco import files
 from ordisco.errors import OrdiscoError
-from ordisco.rundir import PARTIAL, sync_directory, told_in_one_line, write_durably
+from ordisco.tensorfile import Form, TensorFile
 
 FORMAT = 1
+MOST_STATE = 1 << 26  # bytes of state.json
+Fits = Callable[[dict[str, Any], dict[str, Form]], None]  # raises OrdiscoError where state or tensors are not expected
 TENSORS, STATE = "tensors.safetensors", "state.json"
 NAME = re.compile(r"step-(\d{10,})(?:\.(\d+))?")
 
@@ -64,20 +69,20 @@ def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str
         allow_nan=False,
     )
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        _remove_partials(directory)
+        files.make_directory(directory)
+        files.remove_leftovers(directory)
         path = _free_path(directory, step)
-        aside = directory / f".{path.name}{PARTIAL}"
+        aside = files.aside(path)
         try:
             aside.mkdir()
-            write_durably(aside / TENSORS, weights)
-            write_durably(aside / STATE, text.encode())
-            sync_directory(aside)
+            files.write_durably(aside / TENSORS, weights)
+            files.write_durably(aside / STATE, text.encode())
+            files.sync_directory(aside)
             os.rename(aside, path)
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
-        sync_directory(directory)
+        files.sync_directory(directory)
         _remove_outdated(directory, path, step)
     except OSError as error:
         raise OrdiscoError(
@@ -86,16 +91,19 @@ def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str
     return path
 
 
-def load_latest(directory: Path) -> Loaded:
-    """The newest whole checkpoint; damaged ones are passed over with a line in `skipped`."""
+def load_latest(directory: Path, fits: Fits | None = None) -> Loaded:
+    """The newest whole checkpoint that `fits`; others are passed over with a line in `skipped`.
+
+    `fits` is shown the state and the forms of the tensors before these are read.
+    """
     skipped: list[str] = []
-    with told_in_one_line("read", directory):
-        checkpoints = _newest_first(directory)
-    for path in checkpoints:
+    for path in _checkpoints(directory):
         try:
-            tensors, state = _read(path)
+            tensors, state = _read(path, fits)
         except _Damaged as reason:
             skipped.append(f"checkpoint {path} is damaged and was skipped: {reason}")
+        except OrdiscoError as reason:
+            skipped.append(f"checkpoint {path} does not fit and was skipped: {reason}")
         else:
             return Loaded(tensors, state, path, skipped)
     if skipped:
@@ -103,10 +111,18 @@ def load_latest(directory: Path) -> Loaded:
     raise OrdiscoError(f"no checkpoint in {directory}: start the run again")
 
 
+def newest_state(directory: Path) -> dict[str, Any] | None:
+    """The plain state of the newest checkpoint whose state is whole; its tensors are not looked at."""
+    for path in _checkpoints(directory):
+        with contextlib.suppress(_Damaged):
+            state: dict[str, Any] = _read_state(path)["state"]
+            return state
+    return None
+
+
 def newest(directory: Path) -> Path | None:
     """The newest checkpoint, whole or not."""
-    with told_in_one_line("read", directory):
-        return next(iter(_newest_first(directory)), None)
+    return next(iter(_checkpoints(directory)), None)
 
 
 def check_state(value: Any, where: str = "state") -> None:
@@ -125,12 +141,31 @@ def check_state(value: Any, where: str = "state") -> None:
         raise TypeError(f"{where} is a {type(value).__name__}, which JSON cannot give back")
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(path: Path, fits: Fits | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    content = _read_state(path)
     try:
-        content = json.loads((path / STATE).read_bytes())
-        weights = (path / TENSORS).read_bytes()
+        with TensorFile(path / TENSORS) as file:
+            if fits is not None:
+                fits(content["state"], file.forms)
+            weights = file.read()
+        if content.get("tensors_sha256") != hashlib.sha256(weights).hexdigest():
+            raise _Damaged(f"the checksum of {TENSORS} is wrong")
+        views = safetensors.load(weights)
     except OSError as error:
-        raise _Damaged(f"{Path(error.filename or path).name}: {error.strerror or error}") from error
+        raise _Damaged(f"{TENSORS}: {error.strerror or error}") from error
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise _Damaged(f"{TENSORS} cannot be read ({error})") from error
+    # torch's own memory is aligned, that of the views is not; kernels may round differently on either
+    return {name: view.clone() for name, view in views.items()}, content["state"]
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    if files.kind_of(path) != "directory":
+        raise _Damaged(f"it is a {files.kind_of(path)}, not a directory")
+    try:
+        content = json.loads(files.read_plain(path / STATE, MOST_STATE))
+    except OSError as error:
+        raise _Damaged(f"{STATE}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise _Damaged(f"{STATE} is not JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
@@ -139,14 +174,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise _Damaged(f"its format is {content.get('format')}, this program reads {FORMAT}")
     if content.get("state_sha256") != _state_sha256(content["state"]):
         raise _Damaged(f"the checksum of {STATE} is wrong")
-    if content.get("tensors_sha256") != hashlib.sha256(weights).hexdigest():
-        raise _Damaged(f"the checksum of {TENSORS} is wrong")
-    try:
-        views = safetensors.load(weights)
-    except (SafetensorError, KeyError) as error:
-        raise _Damaged(f"{TENSORS} cannot be read ({error})") from error
-    # torch's own memory is aligned, that of the views is not; kernels may round differently on either
-    return {name: view.clone() for name, view in views.items()}, content["state"]
+    return content
 
 
 def _state_sha256(state: dict[str, Any]) -> str:
@@ -172,17 +200,24 @@ def _order(path: Path) -> tuple[int, int]:
 
 
 def _newest_first(directory: Path) -> list[Path]:
-    if not directory.is_dir():
+    if files.kind_of(directory) != "directory":
         return []
     checkpoints = (path for path in directory.iterdir() if NAME.fullmatch(path.name))
     return sorted(checkpoints, key=_order, reverse=True)
+
+
+def _checkpoints(directory: Path) -> list[Path]:
+    with files.told_in_one_line("read", directory):
+        if files.kind_of(directory) not in ("directory", None):
+            raise OrdiscoError(f"{directory} is a {files.kind_of(directory)}, not a directory of its own")
+        return _newest_first(directory)
 
 
 def _free_path(directory: Path, step: int) -> Path:
     """`step-…`, or `step-….2` beside an existing one: it must not be gone before the new one is there."""
     name, copy = f"step-{step:010d}", 1
     path = directory / name
-    while path.exists():
+    while os.path.lexists(path):
         copy += 1
         path = directory / f"{name}.{copy}"
     return path
@@ -195,10 +230,5 @@ def _remove_outdated(directory: Path, newest: Path, step: int) -> None:
     for path in others:
         if path != before:
             with contextlib.suppress(OSError):  # it stays, the new one is safe
-                os.rename(path, directory / f".{path.name}{PARTIAL}")  # no half-deleted one after a crash
-    _remove_partials(directory)
-
-
-def _remove_partials(directory: Path) -> None:
-    for path in directory.glob(f".step-*{PARTIAL}"):
-        shutil.rmtree(path, ignore_errors=True)
+                os.rename(path, files.aside(path))  # no half-deleted one after a crash
+    files.remove_leftovers(directory)

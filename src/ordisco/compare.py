@@ -16,6 +16,7 @@ from lightning_fabric import Fabric
 from ordisco.board import make_board
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError, UsageError, one_line
+from ordisco.files import json_bytes, kind_of, read_plain, text_bytes, told_in_one_line, write_atomically
 from ordisco.jobs import Job, Relay, run_jobs, stop_with_parent
 from ordisco.launch import judge_of, make_learner, make_logger, new_run, resumed_run, stream_of
 from ordisco.machine import usual_jobs
@@ -26,8 +27,9 @@ from ordisco.processes import together
 from ordisco.progress import Display
 from ordisco.report import MethodResult, accuracy_curves, comparison_table
 from ordisco.run import Run
-from ordisco.rundir import RunDirectory, resume_command, told_in_one_line, write_atomically
+from ordisco.rundir import RunDirectory, resume_command
 from ordisco.stopping import Interrupted
+from ordisco.unchanged import checksum
 
 FILE = "comparison.json"
 
@@ -69,20 +71,33 @@ class Comparison:
 
     def _write(self, more: dict[str, Any]) -> None:
         values = {"methods": list(self.methods), "seeds": list(self.seeds), "config": self.config.to_dict()} | more
-        write_atomically(self.path / FILE, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
+        values["sha256"] = self._checksum()
+        write_atomically(self.path / FILE, json_bytes(values, indent=2))
+
+    def _checksum(self) -> str:
+        return checksum(self.config.to_dict() | {"methods": list(self.methods), "seeds": list(self.seeds)})
 
     @staticmethod
     def load(path: Path) -> Comparison:
         """Read back what `start` wrote."""
         file = path / FILE
         with told_in_one_line("read", file):
-            text = file.read_text(encoding="utf-8", errors="replace")
+            text = read_plain(file)
         try:
             values: dict[str, Any] = json.loads(text)
             config = RunConfig.from_dict(values["config"])
-            return Comparison(path, config, tuple(values["methods"]), tuple(values["seeds"]))
-        except (ValueError, KeyError, TypeError, OrdiscoError) as error:
+            comparison = Comparison(path, config, tuple(values["methods"]), tuple(values["seeds"]))
+            runs = [(name, seed) for seed in comparison.seeds for name in comparison.methods]
+            for run in runs:
+                comparison.config_of(*run)  # refuses an unknown method, a seed out of range
+            if values.get("sha256", comparison._checksum()) != comparison._checksum():
+                raise ValueError("its checksum is wrong, put it back as it was written")
+        except (ValueError, KeyError, TypeError, RecursionError, OrdiscoError) as error:
             raise OrdiscoError(f"{file} is damaged: {error}") from error
+        for run in runs:
+            if kind_of(comparison.run_path(*run)) not in ("directory", None):
+                raise OrdiscoError(f"{comparison.run_path(*run)} is not a directory of its own: take it away")
+        return comparison
 
     def go(
         self, display: Display, fabric: Fabric, max_steps: int | None = None, jobs: int | None = None
@@ -207,7 +222,7 @@ class Comparison:
         x_label = "task" if self.config.stream.scenario == "new-class" else "increment"
         curves: dict[str, Sequence[Sequence[float]]] = {r.method: r.accuracies for r in results}
         accuracy_curves(self.path / "comparison.png", curves, x_label, self.config.stream_name)
-        write_atomically(self.path / "comparison.md", self._markdown(results).encode())
+        write_atomically(self.path / "comparison.md", text_bytes(self._markdown(results)))
         self._write({"results": [dataclasses.asdict(result) for result in results]})
 
     def _markdown(self, results: list[MethodResult]) -> str:

@@ -16,14 +16,16 @@ from pathlib import Path
 import filelock
 import torch
 
-from ordisco import checkpoint
+from ordisco import checkpoint, files
 from ordisco.config import MachineSettings, RunConfig
 from ordisco.data.dataset import UNLABELED
+from ordisco.errors import OrdiscoError
 from ordisco.evaluation import evaluate
+from ordisco.files import told_in_one_line
 from ordisco.learner import Learner
 from ordisco.methods import method
 from ordisco.processes import make_fabric
-from ordisco.rundir import PARTIAL, RunDirectory, told_in_one_line
+from ordisco.rundir import RunDirectory, without_none
 from ordisco.settings import LearnerSettings
 from ordisco.stream import Increment, Stream
 
@@ -76,12 +78,18 @@ def cached_judge(
     path = directory / judge_name(stream, settings)
     with told_in_one_line("create", directory):
         directory.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(path.with_name(f".{path.name}.lock")):
+    lock = path.with_name(f".{path.name}.lock")
+    files.refuse_foreign(directory, lock.name)
+    with filelock.FileLock(lock):
         if not RunDirectory(path).summary_json.exists():
             started = time.monotonic()
             judge = train_judge(stream, settings, config.machine.threads)
             save_judge(path, config, stream, judge, time.monotonic() - started)
-    return path, float(json.loads(RunDirectory(path).summary_json.read_text())["test_accuracy"])
+    summary = RunDirectory.open(path).summary_json
+    try:
+        return path, float(json.loads(files.read_plain(summary))["test_accuracy"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OrdiscoError(f"{summary} is damaged, remove {path} to have the judge trained again: {error}") from error
 
 
 def judge_name(stream: Stream, settings: LearnerSettings) -> str:
@@ -94,13 +102,13 @@ def judge_name(stream: Stream, settings: LearnerSettings) -> str:
 
 def save_judge(path: Path, config: RunConfig, stream: Stream, judge: Learner, seconds: float) -> None:
     """Write the judge aside as a finished run, then rename."""
-    aside = path.with_name(f".{path.name}{PARTIAL}")
-    shutil.rmtree(aside, ignore_errors=True)
+    files.remove_leftovers(path.parent, f"{path.name}.")  # of a process that was killed
+    aside = files.aside(path)
     mine = RunConfig(config.stream_name, config.stream, METHOD, config.preset, stream.seed, learner=judge.settings)
     accuracy = evaluate(judge, stream.test_after(-1))
     with RunDirectory.create(aside, mine.to_dict(), stream.save) as run:
         tensors, state = judge.state()
-        place = {"learner": state, "image_shape": list(judge.image_shape)}
+        place = {"learner": state, "image_shape": list(judge.image_shape), "settings": without_none(mine.to_dict())}
         checkpoint.save(run.checkpoints, judge.total_steps, tensors, place)
         facts = {"judge": True, "test_accuracy": accuracy, "seconds": round(seconds, 1)}
         run.write_text("summary.md", f"A judge of generated images: {100 * accuracy:.1f} % of the test images.\n")

@@ -11,11 +11,13 @@ from pathlib import Path
 from lightning_fabric import Fabric
 from lightning_fabric.loggers.logger import Logger
 
-from ordisco import checkpoint
+from ordisco import checkpoint, manifest
 from ordisco.config import MachineSettings, RunConfig
-from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError
+from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, one_line
+from ordisco.files import told_in_one_line
 from ordisco.learner import SIDES, Learner
 from ordisco.methods import method
+from ordisco.place import fits_learner
 from ordisco.precision import check_precision
 from ordisco.processes import make_fabric, start, together
 from ordisco.progress import Display
@@ -68,9 +70,10 @@ def resumed_run(path: Path, display: Display, fabric: Fabric | None = None) -> I
 
 
 def read_config(path: Path) -> RunConfig:
-    """The settings of a run directory."""
+    """The settings of a run directory, unchanged since the run wrote them but for what `ordisco.unchanged` allows."""
     directory = RunDirectory.open(path)
-    values = directory.read_settings()
+    before = (checkpoint.newest_state(directory.checkpoints) or {}).get("settings")
+    values = directory.read_settings(before if isinstance(before, dict) else None)
     try:
         return RunConfig.from_dict(values)
     except OrdiscoError as error:
@@ -138,8 +141,9 @@ def judge_of(config: RunConfig, stream: Stream) -> Learner | None:
 
 def load_learner(path: Path | str, accelerator: str = "auto") -> Learner:
     """The learner of a run directory as its last checkpoint left it, to predict and to sample."""
-    config = read_config(Path(path))
-    loaded = checkpoint.load_latest(RunDirectory(Path(path)).checkpoints)
+    config, directory = read_config(Path(path)), RunDirectory(Path(path))
+    images = len(manifest.read(directory.stream_file).assignment)
+    loaded = checkpoint.load_latest(directory.checkpoints, fits_learner(config, images))
     for line in loaded.skipped:
         warnings.warn(line, OrdiscoWarning, stacklevel=2)
     channels, height, width = loaded.state["image_shape"]
@@ -154,7 +158,10 @@ def load_learner(path: Path | str, accelerator: str = "auto") -> Learner:
         seed=config.seed,
         fabric=fabric,
     )
-    learner.load(loaded.tensors, loaded.state["learner"])
+    try:
+        learner.load(loaded.tensors, loaded.state["learner"])
+    except OrdiscoError as error:
+        raise OrdiscoError(f"checkpoint {loaded.path} does not fit: {error}") from error
     return learner
 
 
@@ -162,6 +169,8 @@ def make_logger(machine: MachineSettings, path: Path, step: int | None = None) -
     """TensorBoard where it is wanted; what was logged after `step`, to which a run went back, is hidden."""
     if not machine.tensorboard:
         return None
+    if one_line(str(path)) != str(path):
+        raise OrdiscoError(f"TensorBoard needs a path in UTF-8, not {path}: leave it out or choose another --out")
     try:
         from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
@@ -177,4 +186,5 @@ def closing(logger: Logger | None) -> Iterator[None]:
         yield
     finally:
         if logger is not None:
-            logger.finalize("success")
+            with told_in_one_line("log to", Path(logger.root_dir or "tensorboard")):
+                logger.finalize("success")

@@ -13,6 +13,7 @@ from torch import Tensor
 from ordisco.consolidate import after_increment
 from ordisco.data import denormalize, normalize
 from ordisco.errors import OrdiscoError
+from ordisco.expected import check_forms, check_values
 from ordisco.kept import Kept
 from ordisco.methods import Method
 from ordisco.nets import AnyGenerator, make_generator
@@ -22,11 +23,11 @@ from ordisco.pools import Augmentation, Pool
 from ordisco.seeding import derive_seed
 from ordisco.settings import LearnerSettings
 from ordisco.ssl import make_unlabeled_loss
-from ordisco.step import TERMS, train_step
+from ordisco.step import TERMS, TRACE, train_step
 from ordisco.stream import Increment
+from ordisco.tensorfile import forms_of
 
 SIDES = (8, 16, 32, 64)
-TRACE = 50  # steps whose losses are kept, to be reported and checked together
 
 
 class NonFiniteError(OrdiscoError):
@@ -52,10 +53,7 @@ class Learner:
         flip: bool = False,
         fabric: Fabric | None = None,
     ) -> None:
-        if image_shape[0] not in (1, 3) or image_shape[1] != image_shape[2] or image_shape[1] not in SIDES:
-            raise OrdiscoError(
-                f"images of shape {tuple(image_shape)} do not fit: 1 or 3 channels, square, side {SIDES}; give --size"
-            )
+        check_image_shape(image_shape)
         self.method, self.settings, self.seed = method, settings or LearnerSettings(), seed
         self.image_shape = image_shape
         self.fabric = fabric or Fabric(accelerator="auto", devices=1)
@@ -280,7 +278,14 @@ class Learner:
         }
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any], increment: Increment | None = None) -> None:
-        """Put a state back; `increment` is the one under way if the state was taken in the middle of one."""
+        """Put a state back; `increment` is the one under way if the state was taken in the middle of one.
+
+        A state that is not of such a learner is refused before anything is changed.
+        """
+        check_forms(self.method, self.settings, self.image_shape, state, forms_of(tensors), nets=self.nets)
+        check_values(self.method, self.settings, self.image_shape, state, tensors)
+        if state["capacity"] < self.nets.capacity:
+            raise OrdiscoError(f"the state has room for {state['capacity']} classes, not for {self.nets.capacity}")
         with self.random("load"):
             if state["capacity"] > self.nets.capacity:
                 self.nets.grow(state["capacity"])
@@ -309,6 +314,14 @@ def set_seed(seed: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
         torch.manual_seed(seed)
+
+
+def check_image_shape(image_shape: tuple[int, int, int]) -> None:
+    """Refuse images that the networks cannot take."""
+    if image_shape[0] not in (1, 3) or image_shape[1] != image_shape[2] or image_shape[1] not in SIDES:
+        raise OrdiscoError(
+            f"images of shape {tuple(image_shape)} do not fit: 1 or 3 channels, square, side {SIDES}; give --size"
+        )
 
 
 def check_images(images: Tensor, image_shape: tuple[int, int, int]) -> None:

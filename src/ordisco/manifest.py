@@ -6,8 +6,6 @@ import base64
 import binascii
 import hashlib
 import json
-import os
-import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ordisco.errors import OrdiscoError
+from ordisco.files import write_atomically
 
 FORMAT, VERSION = "ordisco-stream", 1
 SCENARIOS = ("new-instance", "new-class")
@@ -59,21 +58,14 @@ def write(path: Path | str, manifest: Manifest) -> None:
         "label_shown": _pack(np.packbits(manifest.shown).tobytes()),
         "fingerprint": manifest.fingerprint(),
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as aside:
-            json.dump(content, aside, indent=1)
-        os.chmod(aside.name, 0o644)
-        os.replace(aside.name, path)
-    except OSError as error:
-        raise OrdiscoError(f"cannot write the manifest {path}: {error.strerror or error}") from error
+    write_atomically(path, json.dumps(content, indent=1).encode())
 
 
 def read(path: Path | str) -> Manifest:
     """Read a manifest and check that it is whole."""
     path = Path(path)
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_bytes())
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise OrdiscoError(f"{path}: not a stream manifest of version {VERSION}")
         count = int(content["training_images"])

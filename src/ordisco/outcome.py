@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ordisco.config import RunConfig
+from ordisco.errors import OrdiscoError
 from ordisco.methods import method
 from ordisco.report import MethodResult, accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
 from ordisco.report.words import percent
@@ -27,13 +28,13 @@ def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, inde
         return
     labels = sorted(learner.classes)
     images = learner.sample(torch.tensor(labels).repeat_interleave(SAMPLES_PER_CLASS), seed=0)
-    path = directory.samples / f"increment-{index + 1:02d}.png"
+    path = directory.place(f"samples/increment-{index + 1:02d}.png")
     sample_grid(path, images.cpu(), len(labels), [stream.dataset.classes[label] for label in labels])
 
 
 def increments_of(directory: RunDirectory) -> list[dict[str, Any]]:
     """The records of finished increments."""
-    return [record for record in directory.read_metrics() if record["kind"] == "increment"]
+    return [record for record in directory.read_metrics() if record.get("kind") == "increment"]
 
 
 def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, learner: Learner) -> None:
@@ -42,10 +43,10 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
     accuracies = [record["accuracy"] for record in records]
     title = method(config.method).title
     x_label = "task" if stream.scenario == "new-class" else "increment"
-    accuracy_curves(directory.figures / "accuracy.png", {title: accuracies}, x_label, f"{title} on {stream.name}")
+    accuracy_curves(directory.place("figures/accuracy.png"), {title: accuracies}, x_label, f"{title} on {stream.name}")
     classes = stream.dataset.classes
     confusion_matrix(
-        directory.figures / "confusion.png", records[-1]["confusion"], classes, f"{title} on {stream.name}"
+        directory.place("figures/confusion.png"), records[-1]["confusion"], classes, f"{title} on {stream.name}"
     )
     figures = [
         ("Accuracy on the classes seen", "figures/accuracy.png"),
@@ -79,10 +80,13 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
 
 def result_of(directories: Sequence[RunDirectory], name: str) -> MethodResult:
     """One method's finished runs, a seed each, as a row of the comparison."""
-    runs = [increments_of(directory) for directory in directories]
-    return MethodResult(
-        method(name).title,
-        [[record["accuracy"] for record in records] for records in runs],
-        sum(records[-1]["total_seconds"] for records in runs) / len(runs),
-        max(records[-1]["kept_bytes"] for records in runs),
-    )
+    accuracies, seconds, kept = [], [], []
+    for directory in directories:
+        records = increments_of(directory)
+        try:
+            accuracies.append([float(record["accuracy"]) for record in records])
+            seconds.append(float(records[-1]["total_seconds"]))
+            kept.append(int(records[-1]["kept_bytes"]))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed") from error
+    return MethodResult(method(name).title, accuracies, sum(seconds) / len(seconds), max(kept))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from ordisco.errors import readable
+from ordisco.output import guarded
 from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
 from ordisco.report.words import duration, percent
 
@@ -44,7 +45,7 @@ class Display(Protocol):
 
 def make_display(stream: TextIO | None = None) -> Display:
     """A live display if `stream` (standard output) is a terminal, plain lines otherwise."""
-    stream = stream or sys.stdout
+    stream = guarded(stream or sys.stdout)
     if stream.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         from rich.console import Console
 
@@ -136,11 +137,8 @@ class PlainDisplay:
         self.message(result_in_words(increment, accuracy, record, self._pace))
 
     def message(self, text: str) -> None:
-        """Print it, at once also in a pipe; where its reader has gone, such as `head`, training goes on."""
-        try:
-            print(text, file=self._stream, flush=True)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        """Print it, at once also in a pipe."""
+        print(text, file=self._stream, flush=True)
 
     def comparison(self, results: Sequence[MethodResult], title: str) -> None:
         """Print a table whose columns line up."""

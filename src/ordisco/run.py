@@ -17,13 +17,15 @@ from ordisco import checkpoint
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation import assess, evaluate, generated_accuracy, pseudo_label_accuracy
-from ordisco.learner import TRACE, Learner, NonFiniteError
+from ordisco.learner import Learner, NonFiniteError
 from ordisco.methods import method
 from ordisco.outcome import draw_samples, write_summary
 from ordisco.peak import peak_memory, reset_peak_memory
+from ordisco.place import fits_run
 from ordisco.progress import Display
 from ordisco.report.words import percent
-from ordisco.rundir import RunDirectory, resume_command
+from ordisco.rundir import RunDirectory, resume_command, without_none
+from ordisco.step import TRACE
 from ordisco.stopping import Interrupted, StopRequest
 from ordisco.stream import Stream
 
@@ -76,6 +78,7 @@ class Run:
                     return False
                 if self.chief:
                     write_summary(self.directory, self.config, self.stream, self.learner)
+                    self.directory.check_still_there()
                 return True
         except KeyboardInterrupt:
             raise Interrupted(f"stopped at once, without a checkpoint of now; {self.how_to_go_on()}") from None
@@ -194,11 +197,13 @@ class Run:
         tensors, state = self.learner.state()
         self.check_finite(tensors)
         if self.chief:
+            self.directory.check_still_there()
             progress = {
-                "metrics_size": self.directory.metrics_size(),
+                **self.directory.metrics_mark(),
                 "seconds": self.elapsed(),
                 "seconds_before_increment": self.seconds_before_increment,
                 "image_shape": list(self.learner.image_shape),
+                "settings": without_none(self.config.to_dict()),
             }
             checkpoint.save(
                 self.directory.checkpoints, self.learner.total_steps, tensors, {"learner": state, **progress}
@@ -211,23 +216,22 @@ class Run:
             if self.chief:
                 self.directory.truncate_metrics(0)
             return
-        loaded = checkpoint.load_latest(self.directory.checkpoints)
+        loaded = checkpoint.load_latest(
+            self.directory.checkpoints, fits_run(self.config, self.stream, self.learner.nets)
+        )
         for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
+        under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
         try:
-            under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
             self.learner.load(loaded.tensors, state, under_way)
-        except (KeyError, IndexError, RuntimeError) as error:
-            first = (str(error).splitlines() or [repr(error)])[0]
-            raise OrdiscoError(
-                f"{loaded.path} does not fit {self.directory.settings_file}, put that back as the run wrote it: {first}"
-            ) from error
+        except OrdiscoError as error:
+            raise OrdiscoError(f"checkpoint {loaded.path} does not fit: {error}") from error
         self.seconds = loaded.state["seconds"]
         self.seconds_before_increment = loaded.state["seconds_before_increment"]
         self.shown_steps = self.learner.total_steps
         if self.chief:
-            self.directory.truncate_metrics(loaded.state["metrics_size"])
+            self.directory.truncate_metrics(loaded.state["metrics_size"], loaded.state.get("metrics_sha256"))
 
     def elapsed(self) -> float:
         """Seconds of training, those before an interruption included."""
@@ -290,4 +294,7 @@ class Run:
     def log(self, values: dict[str, float]) -> None:
         """To TensorBoard, where it is wanted."""
         if self.logger is not None:
-            self.logger.log_metrics(values, self.learner.total_steps)
+            try:
+                self.logger.log_metrics(values, self.learner.total_steps)
+            except (OSError, ValueError) as error:  # which it makes of any error
+                raise OrdiscoError(f"cannot log to TensorBoard: {error.__cause__ or error}") from error.__cause__

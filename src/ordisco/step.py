@@ -25,6 +25,7 @@ from ordisco.unified import less_forget, less_forget_weight, margin_ranking
 if TYPE_CHECKING:
     from ordisco.learner import Learner
 
+TRACE = 50  # steps whose losses are kept, to be reported and checked together
 TERMS = ("supervised", "unlabeled", "replay", "discriminator", "generator", "penalty")
 
 

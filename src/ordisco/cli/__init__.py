@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 
 from ordisco.cli import bench, data, methods, nets, resume, run, stream
 from ordisco.cli.options import Parser
 from ordisco.errors import OrdiscoError
+from ordisco.output import guarded_streams
 
 
 def parser() -> Parser:
@@ -31,7 +31,24 @@ def show_warning(message: Warning | str, category: type[Warning], *place: object
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; a user's mistake is one line on standard error, without a traceback."""
+    """Run a command; a user's mistake is one line on standard error, without a traceback.
+
+    A run ends well though its output could not be printed; for other commands the output is all there is.
+    """
+    with guarded_streams() as output:
+        code = run_command(argv)
+        output.flush()
+        failure = output.failure
+        if failure is None or isinstance(failure, BrokenPipeError):  # its reader, such as `head`, has had enough
+            return code
+        lasting = (sys.argv[1:] if argv is None else argv)[:1] in (["run"], ["resume"])
+        kind = "warning" if lasting else "error"
+        print(f"ordisco: {kind}: cannot write to standard output: {failure.strerror or failure}", file=sys.stderr)
+        return code if lasting else code or 1
+
+
+def run_command(argv: list[str] | None) -> int:
+    """Run a command and give its exit code."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         top = parser()
@@ -57,9 +74,6 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print("ordisco: error: not enough memory: lower the widths or the batch sizes", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:

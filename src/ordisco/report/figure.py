@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordisco.rundir import write_atomically
+from ordisco.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ordisco.files import write_atomically
 from ordisco.report.figure import INK
 from ordisco.report.words import shortened
-from ordisco.rundir import write_atomically
 
 
 def sample_grid(path: Path, images: ArrayLike, rows: int, class_names: Sequence[str], scale: int | None = None) -> None:

@@ -1,0 +1,48 @@
+"""Is settings.toml still what the run was started with?
+
+A run goes on only with the settings that it has learned with so far. They may be changed where no number depends on
+them: [machine] data_dir, checkpoint_seconds and tensorboard, and where a data set of one's own lies, as its images are
+compared with stream.json anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+FREE = ("machine.data_dir", "machine.checkpoint_seconds", "machine.tensorboard")
+
+
+def fixed_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that must stay, by dotted names; None is the same as absent."""
+    flat = {name: value for name, value in _flattened(settings, "") if value is not None and name not in FREE}
+    dataset = flat.get("stream.dataset")
+    if isinstance(dataset, str) and os.path.isabs(dataset):
+        flat["stream.dataset"] = "a path"
+    return flat
+
+
+def checksum(settings: Mapping[str, Any]) -> str:
+    """SHA-256 of the settings that must stay."""
+    return hashlib.sha256(json.dumps(fixed_fields(settings), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def difference(now: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
+    """The first field that must stay and has not, in words; None where nothing has changed."""
+    here, there = fixed_fields(now), fixed_fields(before)
+    for name in sorted(here.keys() | there.keys()):
+        if here.get(name) != there.get(name) or type(here.get(name)) is not type(there.get(name)):
+            is_now = f"is {here[name]!r}" if name in here else "is missing"
+            was = repr(there[name]) if name in there else "not set"
+            return f"{name} {is_now}, it was {was}"
+    return None
+
+
+def _flattened(value: Any, name: str) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        start = f"{name}." if name else ""
+        return [pair for key, item in value.items() for pair in _flattened(item, f"{start}{key}")]
+    return [(name, value)]
