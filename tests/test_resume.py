@@ -16,6 +16,7 @@ from ordisco import rundir
 from ordisco.checkpoint import load_latest
 from ordisco.cli import main
 from ordisco.learner import Learner
+from ordisco.networks import Networks
 from ordisco.rundir import RunDirectory
 from ordisco.step import TERMS
 from tiny import arguments, assert_same_outcome, call, one_line, records, without_figures
@@ -254,7 +255,7 @@ def test_settings_that_do_not_fit_the_checkpoint_are_one_line(tmp_path, capsys):
     good = settings.read_text()
     for old, new, message in (
         ("c_width = 4", "c_width = 5", rf"step-0000000002 does not fit {settings}, put that back"),
-        ("c_width = 4", "c_width = 0", rf"{settings}: c_width = 0 is not allowed: 1 or more"),
+        ("c_width = 4", "c_width = 0", rf"{settings}: c_width = 0 is not allowed: from 1 to 4096"),
         ("c_width = 4", "c_depth = 4", rf"{settings}: unknown setting 'c_depth'"),
         ("seed = 0\nstream_name", "seed = 1\nstream_name", r"is not the stream that .*settings.toml describes"),
         ("[machine]", "[engine]", rf"{settings}: these are not the settings of a run of this version"),
@@ -285,25 +286,40 @@ def test_what_cannot_be_resumed_is_one_line(tmp_path, capsys, reference):
 # ---------------------------------------------------------------------- losses, disks, other runs
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys):
+def with_learning_rate(monkeypatch, rate):
+    """A learning rate of C beyond what the option takes."""
+    start = Networks.start_optimizers
+
+    def start_all(self):
+        start(self)
+        self.C.start_optimizer(rate, (0.9, 0.99))
+
+    monkeypatch.setattr(Networks, "start_optimizers", start_all)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys, monkeypatch):
     run = tmp_path / "run"
-    code, _, err = call(capsys, *arguments(run, *EVERY_STEP, "--c-lr", "1e12"))
+    with_learning_rate(monkeypatch, 1e12)
+    code, _, err = call(capsys, *arguments(run, *EVERY_STEP))
     assert code == 1
     told = re.fullmatch(
-        r"ordisco: error: the (\w+) loss is (nan|-?inf) at step (\d) of increment 1: lower the learning rate.*; "
+        r"ordisco: error: (the (?:\w+) loss is (?:nan|-?inf) at|C.theta is not finite after) step (\d) of increment 1"
+        r"(?:: |, though the losses were: )lower the learning rate.*; "
         rf"the last good checkpoint is {run}/checkpoints/step-000000000(\d)",
         one_line(err),
     )
     assert told
-    assert told[1] in TERMS
-    assert int(told[4]) < int(told[3])
+    assert told[1].split()[1] in (*TERMS, "is")
+    assert int(told[3]) < int(told[2])
     for checkpoint in sorted((run / "checkpoints").iterdir(), reverse=True):
         tensors = load_latest(run / "checkpoints").tensors.values()
         assert all(bool(torch.isfinite(tensor).all()) for tensor in tensors if tensor.is_floating_point())
         shutil.rmtree(checkpoint)
     assert not (run / "metrics.jsonl").exists()
 
-    code, _, err = call(capsys, *arguments(tmp_path / "at once", "--c-lr", "1e38"))
+    monkeypatch.undo()
+    with_learning_rate(monkeypatch, 1e38)
+    code, _, err = call(capsys, *arguments(tmp_path / "at once"))
     assert code == 1
     assert one_line(err).endswith("; there was no checkpoint yet")
 

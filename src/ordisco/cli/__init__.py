@@ -7,8 +7,8 @@ import sys
 import warnings
 
 from ordisco.cli import bench, data, methods, nets, resume, run, stream
-from ordisco.cli.options import Parser
-from ordisco.errors import OrdiscoError
+from ordisco.cli.options import Parser, check_arguments
+from ordisco.errors import OrdiscoError, one_line
 
 
 def parser() -> Parser:
@@ -27,7 +27,7 @@ def parser() -> Parser:
 
 def show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
     """One plain line, like an error."""
-    print(f"ordisco: warning: {message}", file=sys.stderr)
+    print(f"ordisco: warning: {one_line(str(message))}", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         top = parser()
+        check_arguments(sys.argv[1:] if argv is None else argv)
         args = top.parse_args(argv)
         if args.version:
             from ordisco import __version__
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
         return int(args.command(args) or 0)
     except OrdiscoError as error:
         stopped = error.exit_code == 130  # as asked, which is no error
-        print(f"ordisco: {'' if stopped else 'error: '}{error}", file=sys.stderr)
+        print(f"ordisco: {'' if stopped else 'error: '}{one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("ordisco: interrupted", file=sys.stderr)
