@@ -70,7 +70,7 @@ def test_help_names_every_setting_with_its_range(capsys, monkeypatch):
     out = capsys.readouterr().out
     for line in (
         "--alpha FLOAT         α of Eq. 4: generated against pseudo-labelled pairs (from 0.0 to 1.0; paper: 0.5)",
-        "--max-images INT      use at most so many training images (1 or more)",
+        "--max-images INT      use at most so many training images (from 1 to 100000000)",
         "--adversarial {logistic,hinge}",
         "--checkpoint-seconds FLOAT",
         "--tensorboard, --no-tensorboard",
@@ -86,15 +86,15 @@ WRONG = [
     (["run", "--seed", "-1"], r"seed = -1 is not allowed: from 0 to 4294967295"),
     (["run", "--seed", "4294967295", "--seeds", "2"], r"seed = 4294967296 is not allowed"),
     (["run", "--seed", "x"], r"argument --seed: invalid int value: 'x'"),
-    (["run", "--seeds", "0"], r"seeds = 0 is not allowed: 1 or more"),
-    (["run", "--max-steps", "0"], r"max_steps = 0 is not allowed: 1 or more"),
-    (["run", "--steps", "0"], r"steps = 0 is not allowed: 1 or more"),
-    (["run", "--threads", "0"], r"threads = 0 is not allowed: 1 or more"),
-    (["run", "--devices", "0"], r"devices = 0 is not allowed: 1 or more"),
+    (["run", "--seeds", "0"], r"seeds = 0 is not allowed: from 1 to 10000"),
+    (["run", "--max-steps", "0"], r"max_steps = 0 is not allowed: from 1 to 10"),
+    (["run", "--steps", "0"], r"steps = 0 is not allowed: from 1 to 1000000000"),
+    (["run", "--threads", "0"], r"threads = 0 is not allowed: from 1 to 1024"),
+    (["run", "--devices", "0"], r"devices = 0 is not allowed: from 1 to 1024"),
     (["run", "--alpha", "1.5"], r"alpha = 1.5 is not allowed: from 0.0 to 1.0"),
-    (["run", "--c-lr", "nan"], r"c_lr = nan is not allowed: 0.0 or more"),
+    (["run", "--c-lr", "nan"], r"c_lr = nan is not allowed: from 0.0 to 1000000.0"),
     (["run", "--c-lr", "fast"], r"argument --c-lr: invalid float value: 'fast'"),
-    (["run", "--checkpoint-seconds", "-1"], r"checkpoint_seconds = -1.0 is not allowed: 0.0 or more"),
+    (["run", "--checkpoint-seconds", "-1"], r"checkpoint_seconds = -1.0 is not allowed: from 0.0 to 1000000000.0"),
     (["run", "--adversarial", "wasserstein"], r"argument --adversarial: invalid choice: 'wasserstein' \(choose from"),
     (["run", "--precision", "8"], r"argument --precision: invalid choice: '8' \(choose from '?32-true"),
     (["run", "--size", "big"], r"argument --size: invalid int value: 'big'"),
@@ -110,7 +110,7 @@ WRONG = [
     (["frobnicate"], r"invalid choice: 'frobnicate' \(choose from '?run"),
     (["resume"], r"the following arguments are required: RUN"),
     (["nets", "--side", "12"], r"argument --side: invalid choice: 12 \(choose from 8, 16, 32, 64\)"),
-    (["nets", "--g-width", "0"], r"g_width = 0 is not allowed: 1 or more"),
+    (["nets", "--g-width", "0"], r"g_width = 0 is not allowed: from 1 to 4096"),
 ]
 
 
@@ -147,12 +147,28 @@ def test_a_device_that_is_not_there(accelerator, methods, tmp_path, capsys, monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("width", ["3000000", "3000000000"])
-def test_a_network_larger_than_memory_is_one_line(width, tmp_path, capsys):
-    code, out, err = call(capsys, *arguments(tmp_path / "run", "--method", "st", "--c-width", width))
+@pytest.mark.parametrize(
+    "options", [("--c-width", "2048"), ("--batch-labeled", "65536"), ("--d-tail", "60", "--d-width", "512")]
+)
+def test_what_is_larger_than_memory_is_one_line_before_it_is_built(options, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("ordisco.fits.memory", lambda: 300_000_000)
+    monkeypatch.setattr("ordisco.learner.Networks", None)  # nothing is built
+    code, out, err = call(capsys, *arguments(tmp_path / "run", "--precision", "32-true", *options))
+    assert (code, out) == (2, "")
+    assert re.search(
+        r"need about [\d.]+ [GM]B of memory, this machine has 300 MB: lower the widths or the", one_line(err)
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_memory_left_is_one_line(tmp_path, capsys, monkeypatch):
+    def full(*args):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.")
+
+    monkeypatch.setattr("ordisco.learner.Networks", full)
+    code, out, err = call(capsys, *arguments(tmp_path / "run", "--precision", "32-true"))
     assert (code, out) == (1, "")
     assert one_line(err) == "ordisco: error: not enough memory: lower the widths or the batch sizes"
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_bug_is_not_hidden(monkeypatch):
@@ -182,7 +198,7 @@ def test_a_judge_must_know_the_classes_and_see_the_same_images(tmp_path, capsys)
     for options, message in (
         ([*arguments(tmp_path / "new"), "--judge", young], "it has not learned 2, 3; finish that run first"),
         ([*arguments(tmp_path / "new"), "--judge", other], "it takes 1×16×16 images, the stream has 1×8×8"),
-        ([*arguments(tmp_path / "new"), "--classes", "4,5,6,7", "--judge", young], "its classes is 0,1,2,3, that of"),
+        (arguments(tmp_path / "new", "--classes", "4,5,6,7", "--judge", str(young)), "its classes is 0,1,2,3, that of"),
     ):
         code, _, err = call(capsys, *options)
         assert code == 2

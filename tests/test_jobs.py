@@ -265,7 +265,7 @@ def interrupt_after_an_increment(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--jobs", "0"], "jobs = 0 is not allowed: 1 or more"),
+        (["--jobs", "0"], "jobs = 0 is not allowed: from 1 to 1024"),
         (["--jobs", "x"], "argument --jobs"),
     ],
 )

@@ -29,12 +29,12 @@ def test_replace_refuses_an_unknown_name_and_tells_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("steps", 0, "1 or more"),
+        ("steps", 0, "from 1 to 1000000000"),
         ("steps", 2.5, "int"),
         ("steps", True, "int"),
-        ("c_width", -3, "1 or more"),
+        ("c_width", -3, "from 1 to 4096"),
         ("dropout", 0.96, "from 0.0 to 0.95"),
-        ("c_lr", float("nan"), "0.0 or more"),
+        ("c_lr", float("nan"), "from 0.0 to 1000000.0"),
         ("c_lr", "fast", "float"),
         ("ema", 1.1, "from 0.0 to 1.0"),
         ("alpha", -0.1, "from 0.0 to 1.0"),
@@ -42,7 +42,7 @@ def test_replace_refuses_an_unknown_name_and_tells_the_known_ones():
         ("unlabeled_loss", "mixmatch", "mean-teacher, pi-model, pseudo-label, vat, fixmatch, none"),
         ("adversarial", "wasserstein", "logistic, hinge"),
         ("third_term", "sum", "argmax, expectation"),
-        ("umb_size", 0, "1 or more"),
+        ("umb_size", 0, "from 1 to 100000000"),
         ("d_steps", None, "int"),
     ],
 )

@@ -20,8 +20,10 @@ VARYING = ("seconds", "total_seconds", "peak_memory_bytes")
 
 
 def arguments(out: Path | str, *options: str, steps: int = STEPS) -> list[str]:
-    """The command line of a tiny run."""
-    return ["run", *TINY, "--steps", str(steps), "--out", str(out), "--jobs", "1", *options]
+    """The command line of a tiny run; an option that is given takes the place of the one that is usual here."""
+    usual = [*TINY[1:], "--steps", str(steps), "--out", str(out), "--jobs", "1"]
+    pairs = zip(usual[::2], usual[1::2], strict=True)
+    return ["run", STREAM, *(part for pair in pairs if pair[0] not in options for part in pair), *options]
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:

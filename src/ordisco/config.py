@@ -6,9 +6,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from ordisco.errors import OrdiscoError, UsageError
-from ordisco.fields import Settings, setting
+from ordisco.errors import OrdiscoError, UsageError, shown
+from ordisco.fields import Settings, fault_of_text, setting
 from ordisco.methods import method
+from ordisco.presets import preset
 from ordisco.scenarios import StreamSettings
 from ordisco.settings import LearnerSettings
 
@@ -18,17 +19,17 @@ class MachineSettings(Settings):
     """The machine and the record."""
 
     accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
-    devices: int = setting(1, "processes of data-parallel training, one a device", low=1)
+    devices: int = setting(1, "processes of data-parallel training, one a device", low=1, high=1_024)
     precision: str = setting(
         "32-true",
         "number format of the networks; bf16-mixed on a CPU is first tried in a process of its own",
         choices=("32-true", "bf16-mixed"),
     )
     threads: int | None = setting(
-        None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1
+        None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1, high=1_024
     )
     data_dir: str | None = setting(None, "folder of the data files (default: ORDISCO_DATA, else a cache)")
-    checkpoint_seconds: float = setting(60.0, "seconds between checkpoints within an increment", low=0.0)
+    checkpoint_seconds: float = setting(60.0, "seconds between checkpoints within an increment", low=0.0, high=1e9)
     judge: str | None = setting(
         None, "run directory whose classifier judges the generated images, such as one of --method jt"
     )
@@ -49,8 +50,13 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         method(self.method)
-        if not 0 <= self.seed < 2**32:
-            raise UsageError(f"seed = {self.seed} is not allowed: from 0 to {2**32 - 1}")
+        preset(self.preset)
+        if not isinstance(self.stream_name, str) or fault_of_text(self.stream_name):
+            raise UsageError(
+                f"stream_name = {shown(self.stream_name)} is not allowed: a text without control characters"
+            )
+        if type(self.seed) is not int or not 0 <= self.seed < 2**32:
+            raise UsageError(f"seed = {shown(self.seed)} is not allowed: from 0 to {2**32 - 1}")
 
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values for TOML."""

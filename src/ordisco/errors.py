@@ -5,6 +5,16 @@ from __future__ import annotations
 import re
 
 LONGEST_WORD, LONGEST_LINE = 400, 2000  # characters of a message; the middle of what is longer is left out
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what no name of a setting's value may have
+SHOWN = 80  # characters of a value that an error repeats
+
+
+def shown(value: object) -> str:
+    """A value as an error repeats it: quoted, and only the beginning of a long one."""
+    if isinstance(value, str) and len(value) > SHOWN:
+        return f"{value[:SHOWN]!r}… ({len(value):,} characters)"
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import tomli_w
@@ -22,16 +23,19 @@ SLOW = 5.0  # seconds: one step of such a length is measure enough
 
 def dry_run(config: RunConfig) -> None:
     """Print it all; nothing is written."""
-    print(tomli_w.dumps(without_none(config.to_dict())))
+    make_fabric(config.machine)  # refuses devices that are not there; their processes are not started
     stream = stream_of(config)
     judge_of(config, stream)
-    learner = make_learner(config, stream, make_fabric(config.machine))
+    learner = make_learner(config, stream, make_fabric(dataclasses.replace(config.machine, devices=1)))
+    print(tomli_w.dumps(without_none(config.to_dict())))
     print(
         f"# {method(config.method).title} on {one_line(stream.name)}: {len(stream)} increments, device {learner.device}"
     )
     for name, net in preset_sizes(config.learner, stream.image_shape, stream.num_classes).items():
         if name == "C" or learner.method.gan:
             print(f"# {name}: {net.parameters:,} parameters, {net.multiply_adds:,} multiply–adds an image")
+    if config.machine.devices > 1:
+        print(f"# measured with one process instead of {config.machine.devices}, without their communication")
     learner.begin(stream[0])
     step = seconds_a_step(learner)
     passes = len(stream) * (len(stream) + 1) // 2 if learner.method.replay.startswith("offline") else len(stream)

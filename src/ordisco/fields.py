@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import types
 import typing
 from dataclasses import dataclass
 from typing import Any
 
-from ordisco.errors import UsageError
+from ordisco.errors import CONTROL, UsageError, shown
+
+LONGEST = 4_096  # characters of a text, as many as a path may have
 
 
 def setting(
@@ -22,9 +25,11 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] | None = None,
+    longest: int = LONGEST,
 ) -> Any:
-    """A dataclass field with its help text and the values it allows: a closed range or a choice."""
-    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+    """A dataclass field with its help text and the values it allows: a closed range, a choice, or a text so long."""
+    metadata = {"help": help, "low": low, "high": high, "choices": choices, "longest": longest}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def allowed(field: dataclasses.Field[Any]) -> str:
@@ -37,6 +42,24 @@ def allowed(field: dataclasses.Field[Any]) -> str:
     if low is not None:
         return f"{low} or more"
     return f"{high} or less" if high is not None else "any value"
+
+
+def fault_of_text(text: str, longest: int = LONGEST) -> str | None:
+    """What forbids a name or a path, in words: its length, control characters, or what UTF-8 cannot write."""
+    if len(text) > longest:
+        return f"at most {longest:,} characters"
+    if CONTROL.search(text):
+        return "a text without control characters"
+    return None if text.isascii() or is_unicode(text) else "a text in UTF-8"
+
+
+def is_unicode(text: str) -> bool:
+    """Can it be written in UTF-8? What a shell gave in another encoding cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @functools.cache
@@ -67,7 +90,7 @@ class Settings:
         kind, optional = value_type(type(self), field.name)
         if value is None and optional:
             return
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
             object.__setattr__(self, field.name, value := float(value))
         low, high, choices = (field.metadata[key] for key in ("low", "high", "choices"))
         right_type = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
@@ -76,6 +99,9 @@ class Settings:
             or (choices and value not in choices)
             or (low is not None and not value >= low)  # `not >=` also refuses NaN
             or (high is not None and not value <= high)
+            or (kind is float and not math.isfinite(value))
         ):
             expected = allowed(field) if right_type or choices else f"{kind.__name__}, {allowed(field)}"
-            raise UsageError(f"{field.name} = {value!r} is not allowed: {expected}")
+            raise UsageError(f"{field.name} = {shown(value)} is not allowed: {expected}")
+        if kind is str and (fault := fault_of_text(value, field.metadata["longest"])):
+            raise UsageError(f"{field.name} = {shown(value)} is not allowed: {fault}")

@@ -14,6 +14,7 @@ from ordisco.consolidate import after_increment
 from ordisco.data import denormalize, normalize
 from ordisco.errors import OrdiscoError
 from ordisco.expected import check_forms, check_values
+from ordisco.fits import check_memory
 from ordisco.kept import Kept
 from ordisco.methods import Method
 from ordisco.nets import AnyGenerator, make_generator
@@ -67,6 +68,7 @@ class Learner:
         self.total_steps = 0
         self.mean_prediction: dict[str, Tensor] = {}  # running, for distribution alignment
         self.trace = torch.zeros(TRACE, len(TERMS), device=self.device)  # the losses of the last steps
+        check_memory(self.settings, image_shape, num_classes, method.gan, self.fabric)
         with self.random("init"):
             self.nets = Networks(self.settings, image_shape, num_classes, method.head, method.gan, self.device)
         self.kept = Kept(method, self.settings, image_shape, num_classes, self.device)

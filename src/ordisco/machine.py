@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 MEMORY = 2**30  # bytes that a run should have to itself, at least
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
 
 def cores() -> int:
@@ -35,10 +37,20 @@ def bf16_flags(info: Path = Path("/proc/cpuinfo")) -> list[str]:
     return []
 
 
+def memory(limits: Sequence[Path] = LIMITS) -> int | None:
+    """Bytes that this machine has, or that its container may use; None where the system does not tell."""
+    known = []
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in limits:
+        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+            known.append(int(file.read_text(encoding="utf-8")))
+    return min((value for value in known if value > 0), default=None)
+
+
 def usual_jobs(runs: int, threads: int | None) -> int:
     """As many runs at once as there are cores for their threads and memory for all; one where a run takes all cores."""
     if threads is None:
         return 1
-    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
-        runs = min(runs, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MEMORY)
+    runs = min(runs, (memory() or runs * MEMORY) // MEMORY)
     return max(1, min(runs, cores() // threads))

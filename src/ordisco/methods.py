@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,6 @@ METHODS: dict[str, Method] = {row.name: row for row in TABLE}
 
 def method(name: str) -> Method:
     """The method of that name."""
-    if name not in METHODS:
-        raise UsageError(f"method = {name!r} is not allowed: one of {', '.join(METHODS)}")
+    if not isinstance(name, str) or name not in METHODS:
+        raise UsageError(f"method = {shown(name)} is not allowed: one of {', '.join(METHODS)}")
     return METHODS[name]

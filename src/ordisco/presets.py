@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 from ordisco.machine import cores
 from ordisco.scenarios import StreamSettings
 from ordisco.settings import LearnerSettings
@@ -82,8 +82,8 @@ PRESETS: dict[str, LearnerSettings] = {"demo": DEMO, "small": SMALL, "paper": PA
 
 def preset(name: str) -> LearnerSettings:
     """The preset of that name."""
-    if name not in PRESETS:
-        raise UsageError(f"preset = {name!r} is not allowed: one of {', '.join(PRESETS)}")
+    if not isinstance(name, str) or name not in PRESETS:
+        raise UsageError(f"preset = {shown(name)} is not allowed: one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 

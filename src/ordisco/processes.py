@@ -14,6 +14,7 @@ from lightning_fabric import Fabric
 from ordisco.allocator import keep_freed_memory
 from ordisco.config import MachineSettings
 from ordisco.errors import OrdiscoError, UsageError
+from ordisco.machine import cores
 from ordisco.progress import Display, SilentDisplay, make_display
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ def make_fabric(machine: MachineSettings) -> Fabric:
     if machine.threads is not None:
         torch.set_num_threads(machine.threads)
     try:
-        return Fabric(
+        fabric = Fabric(
             accelerator=machine.accelerator,
             devices=machine.devices,
             precision=machine.precision,  # type: ignore[arg-type]
@@ -39,6 +40,10 @@ def make_fabric(machine: MachineSettings) -> Fabric:
             f"accelerator = {machine.accelerator!r} with devices = {machine.devices} is not allowed on this machine, "
             f"which has {available}: {first}"
         ) from error
+    most = max(2, cores())
+    if fabric.device.type == "cpu" and machine.devices > most:
+        raise UsageError(f"devices = {machine.devices} is not allowed: at most {most} processes on {cores()} cores")
+    return fabric
 
 
 def start(machine: MachineSettings) -> Fabric:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 from ordisco.fields import Settings, setting
 
 if TYPE_CHECKING:
     from ordisco.stream import Stream
 
+LONGEST_CLASS = 255  # characters of a class's name, as many as a folder's name may have
+LONGEST_NAME = 100  # characters of a path's last part in a stream's name
+LISTED = 65_536  # characters of a list of names
 DATASETS = ("digits", "svhn", "cifar10", "tiny-imagenet")
 
 
@@ -32,20 +34,23 @@ class StreamSettings(Settings):
         low=1,
         high=32_000,
     )
-    labels_per_class: int = setting(1, "labels of each class in each increment of New Instance", low=1)
-    classes_per_task: int = setting(2, "new classes an increment in New Class", low=1)
+    labels_per_class: int = setting(1, "labels of each class in each increment of New Instance", low=1, high=10**6)
+    classes_per_task: int = setting(2, "new classes an increment in New Class", low=1, high=10**6)
     size: int | None = setting(None, "resize the images to size×size (own images: 32 if not given)", low=4, high=512)
-    num_classes: int | None = setting(None, "draw so many classes by data_seed", low=2)
-    classes: str | None = setting(None, "use these classes only, names separated by commas")
-    class_order: str | None = setting(None, "order of the classes in New Class, names separated by commas")
+    num_classes: int | None = setting(None, "draw so many classes by data_seed", low=2, high=10**6)
+    classes: str | None = setting(None, "use these classes only, names separated by commas", longest=LISTED)
+    class_order: str | None = setting(
+        None, "order of the classes in New Class, names separated by commas", longest=LISTED
+    )
     data_seed: int = setting(0, "draws the classes and the test images of own data", low=0, high=2**32 - 1)
-    max_images: int | None = setting(None, "use at most so many training images", low=1)
+    max_images: int | None = setting(None, "use at most so many training images", low=1, high=10**8)
     grey: bool = setting(False, "one channel instead of three")
     contrast: bool = setting(False, "every image gets the same mean and standard deviation")
     validation: int | None = setting(
         None,
         "for tuning: hold out so many training images (by data_seed) and evaluate on them, not on the test images",
         low=1,
+        high=10**8,
     )
     drift: bool = setting(False, "New Instance: from dark on light to light on dark, so that increments differ")
     flip: bool | None = setting(None, "mirrored images keep their label (own data: no, if not given)")
@@ -86,12 +91,32 @@ def stream_settings(name: str) -> StreamSettings:
     """The settings of a stream's name; a data set's name or path stands for the defaults on that data."""
     if name in STREAMS:
         return STREAMS[name]
-    if name in DATASETS or os.path.exists(os.path.expanduser(name)):
+    if name in DATASETS or is_there(name):
         return StreamSettings(dataset=name)
     raise UsageError(
-        f"stream {name!r} is not allowed: one of {', '.join(STREAMS)}, a data set ({', '.join(DATASETS)}), "
+        f"stream {shown(name)} is not allowed: one of {', '.join(STREAMS)}, a data set ({', '.join(DATASETS)}), "
         "or an existing folder or CSV file"
     )
+
+
+def is_there(path: str) -> bool:
+    """Is there a file or folder? Not where the name cannot be one: too long, or without a home to expand."""
+    try:
+        return bool(path) and Path(path).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def check_dataset(name: str) -> None:
+    """Refuse what is neither a data set nor a file or folder."""
+    if name not in DATASETS and not is_there(name):
+        known = ", ".join(DATASETS)
+        raise UsageError(f"data set {shown(name)} is not allowed: one of {known}, or an existing folder or .csv")
+
+
+def short_name(name: str) -> str:
+    """A stream's own name, or the name of a folder or file without its end, such as it may be part of another name."""
+    return name if name in STREAMS or name in DATASETS else Path(name).expanduser().resolve().stem[:LONGEST_NAME]
 
 
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
@@ -100,12 +125,13 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
     from ordisco.data.prepare import change_images, take_validation
     from ordisco.stream import new_class, new_instance
 
+    check_dataset(settings.dataset)
     dataset = data.load(
         settings.dataset,
         data_dir,
         size=settings.size,
         num_classes=settings.num_classes,
-        classes=_names(settings.classes),
+        classes=_names("classes", settings.classes),
         seed=settings.data_seed,
         strict=settings.strict,
     )
@@ -129,7 +155,7 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
         )
     if settings.drift:
         raise UsageError("drift is only for the scenario new-instance")
-    order = _names(settings.class_order)
+    order = _names("class_order", settings.class_order)
     return new_class(
         dataset,
         settings.classes_per_task,
@@ -142,11 +168,16 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
     )
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+def _names(field: str, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if long := next((name for name in names if len(name) > LONGEST_CLASS), None):
+        raise UsageError(f"{field} = {shown(long)} is not allowed: names of at most {LONGEST_CLASS} characters")
+    return names
 
 
 def _positions(classes: tuple[str, ...], order: tuple[str, ...]) -> list[int]:
     if sorted(order) != sorted(classes):
-        raise UsageError(f"class_order = {','.join(order)!r} is not allowed: {','.join(classes)} in any order")
+        raise UsageError(f"class_order = {shown(','.join(order))} is not allowed: {','.join(classes)} in any order")
     return [classes.index(name) for name in order]

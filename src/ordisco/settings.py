@@ -13,15 +13,17 @@ from typing import Any
 from ordisco.errors import UsageError
 from ordisco.fields import Settings, setting
 
+BATCH, WIDTH, IMAGES, WEIGHT = 65_536, 4_096, 100_000_000, 1e6  # the most that is allowed; far beyond what is sensible
+
 
 @dataclass(frozen=True)
 class StepSettings(Settings):
     """A training step."""
 
-    steps: int = setting(7_000, "training steps an increment", low=1)
-    batch_labeled: int = setting(100, "labelled images a step, drawn from b_l ∪ SMB", low=1)
-    batch_unlabeled: int = setting(100, "unlabelled images a step", low=1)
-    batch_generated: int = setting(100, "generated images a step", low=1)
+    steps: int = setting(7_000, "training steps an increment", low=1, high=10**9)
+    batch_labeled: int = setting(100, "labelled images a step, drawn from b_l ∪ SMB", low=1, high=BATCH)
+    batch_unlabeled: int = setting(100, "unlabelled images a step", low=1, high=BATCH)
+    batch_generated: int = setting(100, "generated images a step", low=1, high=BATCH)
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class ClassifierSettings(Settings):
     """The classifier C and its teacher C′."""
 
     c_net: str = setting("nine-conv", "architecture of C", choices=("nine-conv", "wrn-28"))
-    c_width: int = setting(128, "channels of C's first convolution (32 is WRN-28-2)", low=1)
+    c_width: int = setting(128, "channels of C's first convolution (32 is WRN-28-2)", low=1, high=WIDTH)
     dropout: float = setting(0.5, "dropout in C", low=0.0, high=0.95)
-    c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0)
+    c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0, high=WEIGHT)
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
     teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
@@ -47,7 +49,7 @@ class UnlabeledSettings(Settings):
         "loss on unlabelled images",
         choices=("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch", "none"),
     )
-    consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0)
+    consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0, high=WEIGHT)
     consistency_ramp: float = setting(0.5, "share of each increment over which the weight ramps up", low=0.0, high=1.0)
     threshold: float = setting(0.95, "least confidence of a pseudo-label (pseudo-label, fixmatch)", low=0.0, high=1.0)
     labeller: str = setting(
@@ -58,7 +60,7 @@ class UnlabeledSettings(Settings):
         "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's",
         choices=("weak", "strong"),
     )
-    vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0)
+    vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0, high=WEIGHT)
     align: str = setting(
         "none",
         "distribution alignment with the class frequencies of the increment's labels: of pseudo-labels for D, "
@@ -74,16 +76,16 @@ class GanSettings(Settings):
     gan_net: str = setting(
         "residual", "architecture of G and D: residual (the paper) or plain convolutions", choices=("residual", "dcgan")
     )
-    g_width: int = setting(256, "channels of G (dcgan: at full size, doubled at each half)", low=1)
-    d_width: int = setting(256, "channels of D (dcgan: at full size, doubled at each half)", low=1)
-    z_dim: int = setting(256, "length of the noise z", low=1)
-    d_tail: int = setting(2, "residual blocks of D after those that halve the side (residual)", low=0)
+    g_width: int = setting(256, "channels of G (dcgan: at full size, doubled at each half)", low=1, high=WIDTH)
+    d_width: int = setting(256, "channels of D (dcgan: at full size, doubled at each half)", low=1, high=WIDTH)
+    z_dim: int = setting(256, "length of the noise z", low=1, high=65_536)
+    d_tail: int = setting(2, "residual blocks of D after those that halve the side (residual)", low=0, high=64)
     d_head: str = setting("pool", "D's head sees the pooled or the flat last map (residual)", choices=("pool", "flat"))
-    g_lr: float = setting(1e-4, "learning rate of G (Adam)", low=0.0)
-    d_lr: float = setting(1e-4, "learning rate of D (Adam)", low=0.0)
+    g_lr: float = setting(1e-4, "learning rate of G (Adam)", low=0.0, high=WEIGHT)
+    d_lr: float = setting(1e-4, "learning rate of D (Adam)", low=0.0, high=WEIGHT)
     gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
     gan_beta2: float = setting(0.99, "Adam's second decay for G and D", low=0.0, high=0.99999)
-    d_steps: int = setting(5, "D steps a G step", low=1)
+    d_steps: int = setting(5, "D steps a G step", low=1, high=1_000)
     adversarial: str = setting("hinge", "form of the adversarial terms", choices=("logistic", "hinge"))
     alpha: float = setting(0.5, "α of Eq. 4: generated against pseudo-labelled pairs", low=0.0, high=1.0)
     third_term: str = setting(
@@ -105,40 +107,49 @@ class GanSettings(Settings):
     )
     d_balance: bool = setting(False, "every class weighs the same among D's real pairs (paper: every pair)")
     mismatched: float = setting(
-        0.0, "weight of real images with a wrong class as fake pairs (paper: 0; Reed et al. 2016)", low=0.0
+        0.0, "weight of real images with a wrong class as fake pairs (paper: 0; Reed et al. 2016)", low=0.0, high=WEIGHT
     )
-    d_translate: int = setting(0, "pixels by which D's images are shifted at random, real and fake alike", low=0)
+    d_translate: int = setting(
+        0, "pixels by which D's images are shifted at random, real and fake alike", low=0, high=64
+    )
     g_ema: float = setting(
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
     )
-    d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0)
-    importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1)
+    d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0, high=WEIGHT)
+    importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1, high=BATCH)
 
 
 @dataclass(frozen=True)
 class ReplaySettings(Settings):
     """The replay of generated images into C (L_G→C)."""
 
-    replay_weight: float = setting(1.0, "weight of L_G→C after its ramp", low=0.0)
+    replay_weight: float = setting(1.0, "weight of L_G→C after its ramp", low=0.0, high=WEIGHT)
     replay_start: float = setting(0.0, "share of each increment before replay starts", low=0.0, high=1.0)
     replay_ramp: float = setting(0.25, "share of each increment over which replay ramps up", low=0.0, high=1.0)
     replay_new: float = setting(
         0.0, "share of each increment before classes that are new in it are replayed", low=0.0, high=1.0
     )
-    replay_unlabeled: float = setting(1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0)
+    replay_unlabeled: float = setting(
+        1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0, high=WEIGHT
+    )
 
 
 @dataclass(frozen=True)
 class MemorySettings(Settings):
     """Buffers and penalties of the baselines."""
 
-    smb_size: int = setting(200, "images kept by mean-of-feature (SMB-mof)", low=1)
+    smb_size: int = setting(200, "images kept by mean-of-feature (SMB-mof)", low=1, high=IMAGES)
     umb_size: int | None = setting(
-        None, "unlabelled images kept by any method with a UMB; default: what its row says, 1 × is G's bytes", low=1
+        None,
+        "unlabelled images kept by any method with a UMB; default: what its row says, 1 × is G's bytes",
+        low=1,
+        high=IMAGES,
     )
-    c_penalty: float | None = setting(None, "λ of EWC, SI or MAS; default: 1 (EWC, SI), 1e-4 (MAS)", low=0.0)
-    less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0)
-    margin_ranking: float = setting(1.0, "weight of the Unified Classifier's margin ranking", low=0.0)
+    c_penalty: float | None = setting(
+        None, "λ of EWC, SI or MAS; default: 1 (EWC, SI), 1e-4 (MAS)", low=0.0, high=WEIGHT
+    )
+    less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0, high=WEIGHT)
+    margin_ranking: float = setting(1.0, "weight of the Unified Classifier's margin ranking", low=0.0, high=WEIGHT)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import sys
 import warnings
 
 from ordisco.cli import bench, data, methods, nets, resume, run, stream
-from ordisco.cli.options import Parser
-from ordisco.errors import OrdiscoError
+from ordisco.cli.options import Parser, check_arguments
+from ordisco.errors import OrdiscoError, readable
 from ordisco.output import guarded_streams
 
 
@@ -27,7 +27,7 @@ def parser() -> Parser:
 
 def show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
     """One plain line, like an error."""
-    print(f"ordisco: warning: {message}", file=sys.stderr)
+    print(f"ordisco: warning: {readable(message)}", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,6 +52,7 @@ def run_command(argv: list[str] | None) -> int:
     warnings.showwarning = show_warning  # type: ignore[assignment]
     try:
         top = parser()
+        check_arguments(sys.argv[1:] if argv is None else argv)
         args = top.parse_args(argv)
         if args.version:
             from ordisco import __version__

@@ -6,9 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from ordisco.cli.options import given
+from ordisco.cli.options import check_ranges, given
 from ordisco.config import MachineSettings
-from ordisco.errors import UsageError
 
 PRESETS = ("small", "paper")
 
@@ -39,9 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Measure and print."""
-    for name in ("rounds", "increments"):
-        if getattr(args, name) < 1:
-            raise UsageError(f"{name} = {getattr(args, name)} is not allowed: 1 or more")
+    check_ranges(args, rounds=(1, 10_000), increments=(1, 32_000))
     machine = MachineSettings(**given(args, MachineSettings))
     presets = tuple(args.preset or PRESETS)
     if args.profile:

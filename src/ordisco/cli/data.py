@@ -9,8 +9,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, readable
-from ordisco.scenarios import DATASETS
+from ordisco.scenarios import DATASETS, check_dataset
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +24,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("action", nargs="?", choices=("list", "fetch", "check"), default="list")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(DATASETS)}, or (check) a path")
-    parser.add_argument("--data-dir", type=Path, help="folder of the data files (default: ORDISCO_DATA, else a cache)")
+    parser.add_argument(
+        "--data-dir", type=path_of, help="folder of the data files (default: ORDISCO_DATA, else a cache)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--strict", action="store_true", help="check: an own image that cannot be decoded is an error")
     parser.set_defaults(command=run)
@@ -37,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action != "list" and not args.names:
         raise UsageError(f"name what to {args.action}: one or more of {', '.join(DATASETS)}")
     if args.action == "check":
+        for name in args.names:
+            check_dataset(name)
         rows = [_check(name, root, args.strict) for name in args.names]
     else:
         names = args.names or DATASETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ordisco.cli.options import add_settings, given
+from ordisco.cli.options import add_settings, check_ranges, given
 from ordisco.presets import PRESET_IMAGES, PRESETS, preset
 from ordisco.settings import ClassifierSettings, GanSettings
 
@@ -28,7 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Build the networks and measure them."""
+    """Count the networks; none is built."""
+    check_ranges(args, num_classes=(1, 10**6))
     from ordisco.nets.count import preset_sizes
 
     rows = []

@@ -4,19 +4,68 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from ordisco.errors import UsageError
-from ordisco.fields import Settings, allowed, value_type
+from ordisco.errors import CONTROL, SHOWN, UsageError, shown
+from ordisco.fields import LONGEST, Settings, allowed, value_type
+
+LONG_WORD = re.compile(rf"\S{{{2 * SHOWN},}}")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises `UsageError` instead of printing its usage and exiting."""
+    """An argparse parser that raises `UsageError` instead of printing its usage and exiting.
+
+    Options are written out, and given once: argparse by itself takes any beginning of a name, and of an option that
+    is given twice silently the last.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+        self._given: set[argparse.Action] = set()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, with nothing given yet."""
+        self._given = set()
+        return super().parse_known_args(args, namespace)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Called once for each time that an option stands on the command line."""
+        if action.option_strings and action in self._given and not isinstance(action, argparse._AppendAction):
+            raise argparse.ArgumentError(action, "given more than once")
+        self._given.add(action)
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         """Turn argparse's complaint into one line that also says where the help is."""
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        short = LONG_WORD.sub(lambda found: f"{found[0][:SHOWN]}… ({len(found[0]):,} characters)", message)
+        raise UsageError(f"{short} (see {self.prog} --help)")
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Refuse control characters before anything is made of them: no name, path or number has any."""
+    for text in arguments:
+        if CONTROL.search(text):
+            raise UsageError(f"argument {shown(text)} is not allowed: a text without control characters")
+
+
+def path(text: str) -> Path:
+    """The type of an option that names a file or folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty text names no file or folder")
+    if len(text) > LONGEST:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is too long for a path, at most {LONGEST:,}")
+    return Path(text)
+
+
+def check_ranges(args: argparse.Namespace, **ranges: tuple[int, int]) -> None:
+    """Refuse whole numbers that are out of their range; an option that was not given has none."""
+    for name, (low, high) in ranges.items():
+        value = getattr(args, name, None)
+        if value is not None and not low <= value <= high:
+            raise UsageError(f"{name} = {shown(value)} is not allowed: from {low} to {high}")
 
 
 def flag(name: str) -> str:

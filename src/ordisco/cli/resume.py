@@ -6,6 +6,7 @@ import argparse
 import signal
 from pathlib import Path
 
+from ordisco.cli.options import path as path_of
 from ordisco.cli.run import check_numbers
 
 
@@ -16,7 +17,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="go on with an interrupted run",
         description="Go on with an interrupted run, or with what is left of a comparison. Needs no options.",
     )
-    parser.add_argument("path", type=Path, metavar="RUN", help="the directory of the run")
+    parser.add_argument("path", type=path_of, metavar="RUN", help="the directory of the run")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, after N steps in all")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs of a comparison made at once (default: as `run`)")
     parser.add_argument("--job", help=argparse.SUPPRESS)  # method:seed, in a process that `--jobs` has started

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordisco.cli.options import add_settings, given
+from ordisco.cli.options import add_settings, check_ranges, given
+from ordisco.cli.options import path as path_of
 from ordisco.config import MachineSettings, RunConfig
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 from ordisco.methods import METHODS
 from ordisco.presets import PRESETS, preset_learner, preset_stream, preset_threads
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, stream_settings
+from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, check_dataset, short_name, stream_settings
 from ordisco.settings import GROUPS
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ordisco.report import MethodResult
 
 DEMO_STREAM, DEMO_METHODS = "digits-5-new-class", ("ordisco", "smb")
+MOST_RUNS, MOST_STEPS, MOST_JOBS = 10_000, 10**15, 1_024
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--preset", choices=tuple(PRESETS), help="settings (default: demo for digits, else small)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the split and of learning (default: 0)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run N seeds, from --seed on (default: 1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="directory of the run (default: below runs/)")
+    parser.add_argument("--out", type=path_of, metavar="DIR", help="directory of the run (default: below runs/)")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, after N steps in all")
     parser.add_argument(
         "--jobs",
@@ -96,37 +99,36 @@ def title_of(methods: tuple[str, ...]) -> str:
 def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...], tuple[int, ...]]:
     """The configuration of the first run, and the methods and seeds to run."""
     check_numbers(args)
-    name = args.name or DEMO_STREAM
+    name = DEMO_STREAM if args.name is None else args.name
     asked = args.method or (DEMO_METHODS if args.name is None else ("ordisco",))
+    for method in asked:
+        if method not in METHODS and method != "all":
+            raise UsageError(f"method = {shown(method)} is not allowed: all, or one of {', '.join(METHODS)}")
     methods = tuple(METHODS) if "all" in asked else tuple(dict.fromkeys(asked))
-    for method in methods:
-        if method not in METHODS:
-            raise UsageError(f"method = {method!r} is not allowed: all, or one of {', '.join(METHODS)}")
+    if len(methods) * args.seeds > MOST_RUNS:
+        raise UsageError(f"{len(methods)} methods with {args.seeds} seeds are not allowed: at most {MOST_RUNS} runs")
     stream = stream_settings(name)
     chosen = args.preset or ("demo" if stream.dataset == "digits" else "small")
     stream = dataclasses.replace(preset_stream(chosen, stream), **given(args, StreamSettings))
+    check_dataset(stream.dataset)
     if stream.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
         stream = dataclasses.replace(stream, dataset=str(Path(stream.dataset).expanduser().resolve()))
     changes = {key: value for group in GROUPS for key, value in given(args, group).items()}
     threads = preset_threads(chosen, min(args.jobs or 1, len(methods) * args.seeds))
     machine = MachineSettings(**({"threads": threads} | given(args, MachineSettings)))
     if machine.data_dir is not None:
-        machine = dataclasses.replace(machine, data_dir=str(Path(machine.data_dir).resolve()))
+        machine = dataclasses.replace(machine, data_dir=os.path.realpath(machine.data_dir))
     if machine.judge is not None:
-        machine = dataclasses.replace(machine, judge=str(Path(machine.judge).resolve()))
-    short = name if name in STREAMS or name in DATASETS else Path(name).resolve().stem
+        machine = dataclasses.replace(machine, judge=os.path.realpath(machine.judge))
     learner = preset_learner(chosen, stream).replace(**changes)
-    config = RunConfig(short, stream, methods[0], chosen, args.seed, machine, learner)
+    config = RunConfig(short_name(name), stream, methods[0], chosen, args.seed, machine, learner)
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
 
 
 def check_numbers(args: argparse.Namespace) -> None:
-    """Refuse what is not at least 1."""
-    for name in ("seeds", "max_steps", "jobs"):
-        value = getattr(args, name, None)
-        if value is not None and value < 1:
-            raise UsageError(f"{name} = {value} is not allowed: 1 or more")
+    """Refuse numbers out of range."""
+    check_ranges(args, seed=(0, 2**32 - 1), seeds=(1, MOST_RUNS), max_steps=(1, MOST_STEPS), jobs=(1, MOST_JOBS))
 
 
 def tell_where(display: Display, path: Path, complete: bool) -> None:

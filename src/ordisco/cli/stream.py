@@ -8,9 +8,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordisco.cli.options import add_settings, given
+from ordisco.cli.options import add_settings, check_ranges, given
+from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, build_stream, stream_settings
+from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, build_stream, short_name, stream_settings
 
 if TYPE_CHECKING:
     from ordisco.stream import Stream
@@ -28,19 +29,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("name", metavar="NAME", help="a stream, a data set, or the path of your own data")
     parser.add_argument("--seed", type=int, default=0, help="seed of the split (default: 0)")
-    parser.add_argument("--data-dir", type=Path, help="folder of the data files (default: ORDISCO_DATA, else a cache)")
+    parser.add_argument(
+        "--data-dir", type=path_of, help="folder of the data files (default: ORDISCO_DATA, else a cache)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the manifest: indices, seed, data checksum")
-    parser.add_argument("--check", type=Path, metavar="FILE", help="fail unless this saved manifest is the same stream")
+    parser.add_argument("--save", type=path_of, metavar="FILE", help="write the manifest: indices, seed, data checksum")
+    parser.add_argument(
+        "--check", type=path_of, metavar="FILE", help="fail unless this saved manifest is the same stream"
+    )
     add_settings(parser, StreamSettings, note="A named stream sets its own defaults.")
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Build the stream and show it."""
+    check_ranges(args, seed=(0, 2**32 - 1))
     settings = dataclasses.replace(stream_settings(args.name), **given(args, StreamSettings))
-    name = args.name if args.name in STREAMS or args.name in DATASETS else Path(args.name).resolve().stem
-    stream = build_stream(settings, name, args.seed, args.data_dir)
+    stream = build_stream(settings, short_name(args.name), args.seed, args.data_dir)
     if args.check:
         _compare(stream, args.check)
     if args.save:
