@@ -5,11 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ordisco.memory import DataMemory, LabelMemory, Reservoir, herding, images_for_bytes, select_herding
 from scipy.stats import chi2
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.memory import DataMemory, LabelMemory, Reservoir, herding, images_for_bytes, select_herding
 
 SHAPE = (1, 2, 2)
 

@@ -17,13 +17,14 @@ from ordisco import checkpoint
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation import assess, evaluate, generated_accuracy, pseudo_label_accuracy
-from ordisco.learner import TRACE, Learner, NonFiniteError
+from ordisco.learner import Learner, NonFiniteError
 from ordisco.methods import method
 from ordisco.outcome import draw_samples, write_summary
 from ordisco.peak import peak_memory, reset_peak_memory
 from ordisco.progress import Display
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory, resume_command
+from ordisco.state import TRACE
 from ordisco.stopping import Interrupted, StopRequest
 from ordisco.stream import Stream
 
@@ -125,7 +126,7 @@ class Run:
         stop, fabric = self.stop.reason is not None, self.learner.fabric
         if fabric.world_size == 1:
             return stop, save
-        losses = self.learner.trace[(self.learner.step_in_increment - 1) % TRACE]
+        losses = self.learner.state.trace[(self.learner.step_in_increment - 1) % TRACE]
         mine = torch.cat([losses, losses.new_tensor([stop, save and self.chief])])
         shared = fabric.all_reduce(mine, reduce_op="mean")
         assert isinstance(shared, Tensor)
@@ -191,7 +192,7 @@ class Run:
         place = (self.learner.increments, self.learner.total_steps)
         if place == self.saved_place:
             return
-        tensors, state = self.learner.state()
+        tensors, state = self.learner.saved()
         self.check_finite(tensors)
         if self.chief:
             progress = {
@@ -258,19 +259,17 @@ class Run:
     def start_display(self) -> None:
         """Say what is to be done; offline replay takes more steps in later increments."""
         learner, increments = self.learner, len(self.stream)
-        growing = learner.method.replay.startswith("offline")
-        steps = learner.settings.step.steps
         self.display.start(
             f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
             increments,
-            [steps * (index + 1 if growing else 1) for index in range(increments)],
+            [learner.setup.steps_of(index) for index in range(increments)],
             learner.total_steps,
         )
 
     def show(self, now: float) -> None:
         """Tell the display how far we are."""
         sizes, learner = self.learner.settings.step, self.learner
-        images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.nets.G else 0)
+        images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.has_generator else 0)
         steps = learner.total_steps - self.shown_steps
         rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now
