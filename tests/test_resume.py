@@ -17,7 +17,7 @@ from ordisco.checkpoint import load_latest
 from ordisco.cli import main
 from ordisco.learner import Learner
 from ordisco.rundir import RunDirectory
-from ordisco.step import TERMS
+from ordisco.state import TERMS
 from tiny import arguments, assert_same_outcome, call, one_line, records, without_figures
 
 EVERY_STEP = ("--checkpoint-seconds", "0")
@@ -312,7 +312,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypat
     def poison(learner):
         step(learner)
         if learner.total_steps == 3:
-            learner.nets.C.flat.theta[0] = float("nan")
+            learner.state.nets.C.flat.theta[0] = float("nan")
 
     step = Learner.step
     monkeypatch.setattr(Learner, "step", poison)

@@ -144,17 +144,18 @@ class Run:
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
-            hidden = learner.increment.labels < 0
+            increment = stream[index]
+            hidden = increment.labels < 0
             record: dict[str, Any] = {
                 "kind": "increment",
                 "increment": index + 1,
                 "classes_seen": len(learner.classes),
-                "images": len(learner.increment),
+                "images": len(increment),
                 "labeled": int((~hidden).sum()),
                 "accuracy": evaluation.accuracy,
                 "per_class": {stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
                 "pseudo_label_accuracy": pseudo_label_accuracy(
-                    learner, learner.increment.images[hidden], stream.truth(index)[hidden]
+                    learner, increment.images[hidden], stream.truth(index)[hidden]
                 ),
                 "generated_accuracy": None if self.judge is None else generated_accuracy(learner, self.judge),
                 "confusion": evaluation.confusion.tolist(),
