@@ -14,6 +14,7 @@ from conftest import TINY, assert_same, blobs, increment_of, make_learner, weigh
 from ordisco.errors import OrdiscoError
 from ordisco.generators import draw_noise
 from ordisco.learner import Learner, NonFiniteError
+from ordisco.memories import images_of_G
 from ordisco.methods import method
 from ordisco.nets import Generator
 from ordisco.state import TERMS, TRACE
@@ -547,6 +548,15 @@ def test_the_umb_never_exceeds_its_budget(name: str, times: int, tasks: Stream):
         assert 0 < learner.bytes_kept()["unlabeled"] <= budget
     assert learner.state.memories.umb.seen == 12 * 18
     assert len(learner.state.memories.umb) == min(12 * 18, budget // IMAGE)
+
+
+def test_a_budget_in_bytes_holds_whole_images_only():
+    for times in (1, 0.1, 1e-9):
+        G = Generator((3, 32, 32), 6, TINY.gan.g_width, TINY.gan.z_dim)
+        num_bytes = int(times * 4 * sum(p.numel() for p in G.parameters()))
+        images = images_of_G(TINY, (3, 32, 32), 6, times)
+        assert images * 3072 <= num_bytes < (images + 1) * 3072
+    assert images == 0
 
 
 def test_a_fixed_umb_holds_so_many_images():
