@@ -1,7 +1,7 @@
 """One thread, and small things to learn from: settings, streams and learners that take milliseconds."""
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 from ordisco.data import Dataset, Split
 from ordisco.learner import Learner
 from ordisco.methods import method
+from ordisco.networks import Network
 from ordisco.settings import LearnerSettings
 from ordisco.stream import Increment, Stream, new_class, new_instance
 
@@ -72,7 +73,7 @@ def weights(learner: Learner) -> dict[str, Tensor]:
     """A copy of the parameters and float buffers of every network."""
     return {
         f"{name}.{part}": vector.clone()
-        for name, network in learner.nets.named()
+        for name, network in learner.state.nets.named()
         for part, vector in (("theta", network.flat.theta), ("buffers", network.flat.buffers))
     }
 
@@ -81,6 +82,15 @@ def assert_same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
     """Bit for bit."""
     assert a.keys() == b.keys()
     assert [key for key in a if not torch.equal(a[key], b[key])] == []
+
+
+@pytest.fixture
+def gradients_stay(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No optimiser step, so that a test can look at the gradients; and random numbers of its own."""
+    monkeypatch.setattr(Network, "step", lambda self: None)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,8 @@ from ordisco.cli import main
 from ordisco.cli.bench import show, show_profile
 from ordisco.config import MachineSettings
 from ordisco.data import augment
-from ordisco.learner import TERMS, Learner
+from ordisco.learner import Learner
+from ordisco.state import TERMS
 from ordisco.stream import Stream
 
 # Dropout is off: its masks are drawn in the order of memory, which differs between the two layouts.
@@ -74,11 +75,11 @@ def test_the_fast_step_equals_the_plain_one(tasks: Stream, changes: dict[str, ob
             fast.step()
         with slow.random("test"):
             terms = plain.step()
-        row = fast.trace[(fast.step_in_increment - 1) % len(fast.trace)]
+        row = fast.state.trace[(fast.step_in_increment - 1) % len(fast.state.trace)]
         for term, value in zip(TERMS, row.tolist(), strict=True):
             assert value == pytest.approx(terms.get(term, 0.0), rel=2e-3, abs=1e-4), term
     assert terms["penalty"] > 0
-    for (name, mine), (_, other) in zip(fast.nets.named(), slow.nets.named(), strict=True):
+    for (name, mine), (_, other) in zip(fast.state.nets.named(), slow.state.nets.named(), strict=True):
         # Adam turns the rounding of a gradient near 0 into a step either way, so a few weights may differ.
         moved = (mine.flat.theta - other.flat.theta).abs()
         assert moved.mean() < 1e-4, name
@@ -92,7 +93,7 @@ def test_gradients_of_the_fast_step_equal_those_of_the_plain_one(
 ):
     fast, slow = (second_increment(tasks, **changes) for _ in range(2))
     kept: dict[str, torch.Tensor] = {}
-    for name, network in fast.nets.named():
+    for name, network in fast.state.nets.named():
         monkeypatch.setattr(network, "step", lambda name=name, network=network: keep(kept, name, network))
     plain = PlainStep(slow)
     for optimizer in plain.adam.values():
@@ -102,7 +103,7 @@ def test_gradients_of_the_fast_step_equal_those_of_the_plain_one(
     with slow.random("test"):
         plain.step()
     for name in ("C", "G", "D"):
-        network = dict(slow.nets.named())[name]
+        network = dict(slow.state.nets.named())[name]
         torch.testing.assert_close(kept[name], network.flat.grad, rtol=1e-3, atol=1e-5, msg=name)
         assert network.flat.grad.abs().max() > 0
 

@@ -14,7 +14,7 @@ class Stub:
     def __init__(self, classes=(0, 1, 2), generator=True, shift=0):
         self.classes = list(classes)
         self.shift = shift
-        self.nets = type("Nets", (), {"G": object() if generator else None})()
+        self.has_generator = generator
         self.asked = []
 
     def predict(self, images):

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from conftest import TINY, assert_same, blobs, increment_of, make_learner, weights
 from ordisco.errors import OrdiscoError
-from ordisco.learner import TRACE, Learner, NonFiniteError
+from ordisco.generators import draw_noise
+from ordisco.learner import Learner, NonFiniteError
+from ordisco.memories import images_of_G
 from ordisco.methods import method
 from ordisco.nets import Generator
-from ordisco.replay import draw_noise
-from ordisco.step import TERMS
+from ordisco.state import TERMS, TRACE
 from ordisco.stream import Increment, Stream
 
 TEST = blobs([0, 1, 2, 3, 4, 5], seed=9)
@@ -31,7 +32,7 @@ def learned(stream: Stream, name: str, increments: int = 3, **changes: object) -
 
 def term(learner: Learner, name: str) -> list[float]:
     """The term's values in the steps of the last increment."""
-    return learner.trace[: learner.settings.step.steps, TERMS.index(name)].tolist()
+    return learner.state.trace[: learner.settings.step.steps, TERMS.index(name)].tolist()
 
 
 # ---------------------------------------------------------------------- penalties begin with the second increment
@@ -65,17 +66,18 @@ def test_the_penalty_is_0_in_the_first_increment_and_positive_after(
 
 def test_without_stabilisation_there_is_no_penalty(instances: Stream):
     learner = learned(instances, "ordisco-reg", 2)
-    assert learner.kept.xi is None
+    assert learner.state.memories.penalty_on_D is None
     assert term(learner, "penalty") == [0, 0, 0]
 
 
 def test_the_penalty_holds_d_back(instances: Stream):
     def moved(weight: float) -> float:
         learner = learned(instances, "ordisco", 1, d_penalty=weight)
-        start = learner.nets.D.flat.theta.clone()
-        important = learner.kept.xi > learner.kept.xi.median()
+        start = learner.state.nets.gan.D.flat.theta.clone()
+        xi = learner.state.memories.penalty_on_D.vectors["importance"]
+        important = xi > xi.median()
         learner.learn(instances[1])
-        return (learner.nets.D.flat.theta - start)[important].abs().sum().item()
+        return (learner.state.nets.gan.D.flat.theta - start)[important].abs().sum().item()
 
     assert moved(1e4) < 0.7 * moved(0.0)
 
@@ -102,13 +104,13 @@ def test_c_is_that_of_smb_bit_for_bit(name: str, changes: dict[str, object], tas
         beside.learn(increment)
         both = weights(beside)
         assert_same(weights(alone), {key: both[key] for key in weights(alone)})
-    assert beside.nets.G is not None
+    assert beside.has_generator
     assert term(beside, "generator") != [0, 0, 0]
 
 
 def test_replay_does_change_c(instances: Stream):
     alone, beside = learned(instances, "smb", 1), learned(instances, "ordisco", 1)
-    assert not torch.equal(alone.nets.C.flat.theta, beside.nets.C.flat.theta)
+    assert not torch.equal(alone.state.nets.C.flat.theta, beside.state.nets.C.flat.theta)
 
 
 # ---------------------------------------------------------------------- random numbers
@@ -119,7 +121,7 @@ def test_the_seed_decides_everything(name: str, instances: Stream):
     def result(seed: int) -> dict[str, Tensor]:
         torch.rand(seed + 3)  # the caller's random numbers do not matter
         learner = learned(instances, name, 2, seed=seed, umb_size=7, steps=2)
-        return {**weights(learner), **learner.kept.state()}
+        return {**weights(learner), **learner.state.memories.state()}
 
     first = result(0)
     assert_same(result(0), first)
@@ -137,9 +139,9 @@ def test_the_callers_random_state_is_left_alone(name: str, instances: Stream):
     learner.learn(instances[0])
     learner.learn(instances[1])
     learner.predict(TEST)
-    if learner.nets.G is not None:
+    if learner.has_generator:
         learner.sample(torch.tensor([0, 1]))
-    make_learner(name, num_classes=2, umb_size=None).load(*learner.state())
+    make_learner(name, num_classes=2, umb_size=None).load(*learner.saved())
     assert states() == before
 
 
@@ -148,14 +150,14 @@ def test_the_callers_random_state_is_left_alone(name: str, instances: Stream):
 
 def saved(learner: Learner) -> tuple[dict[str, Tensor], dict[str, object]]:
     """A state on its way through safetensors and JSON."""
-    tensors, state = learner.state()
+    tensors, state = learner.saved()
     return from_bytes(to_bytes(tensors)), json.loads(json.dumps(state))
 
 
 def everything(learner: Learner) -> dict[str, Tensor]:
-    tensors, state = learner.state()
+    tensors, state = learner.saved()
     extra = {"scores": learner.scores(TEST), "state": torch.tensor(list(json.dumps(state).encode()))}
-    if learner.nets.G is not None:
+    if learner.has_generator:
         extra["samples"] = learner.sample(torch.tensor(learner.classes), seed=3)
     return {key: value.clone() for key, value in {**tensors, **extra}.items()}
 
@@ -221,7 +223,7 @@ def test_a_state_goes_back_in_time(tasks: Stream):
     early = make_learner("smb+umb+uc")
     first = saved(early)
     learner.load(*first)
-    assert learner.kept.old_features is None
+    assert learner.state.memories.old_features is None
     assert_same(weights(learner), weights(early))
     assert learner.classes == []
 
@@ -233,26 +235,25 @@ def test_a_state_goes_back_in_time(tasks: Stream):
 def test_a_learner_grows_without_losing_what_it_knows(name: str, tasks: Stream):
     learner = make_learner(name, num_classes=2, steps=2)
     learner.learn(tasks[0])
-    assert learner.nets.capacity == 2
+    assert learner.state.nets.capacity == 2
     scores = learner.scores(TEST)
-    samples = learner.sample(torch.tensor([0, 1, 1])) if learner.nets.G is not None else None
-    xi, penalty = learner.kept.xi, learner.kept.penalty
-    mass = [v.sum() for v in (xi, penalty and penalty.vectors["importance"]) if v is not None]
+    samples = learner.sample(torch.tensor([0, 1, 1])) if learner.has_generator else None
+    memories = learner.state.memories
+    penalties = [penalty for penalty in (memories.penalty_on_C, memories.penalty_on_D) if penalty is not None]
+    mass = [penalty.vectors["importance"].sum() for penalty in penalties]
     learner.begin(tasks[1])
-    assert (learner.classes_before, learner.classes) == (2, [0, 1, 2, 3])
-    assert learner.nets.capacity == 4
+    assert (learner.state.classes.before, learner.classes) == (2, [0, 1, 2, 3])
+    assert learner.state.nets.capacity == 4
     torch.testing.assert_close(learner.scores(TEST)[:, :2], scores)
     if samples is not None:
         assert torch.equal(learner.sample(torch.tensor([0, 1, 1])), samples)
-    xi = learner.kept.xi
-    grown = [v for v in (xi, penalty and penalty.vectors["importance"]) if v is not None]
-    for old, new in zip(mass, grown, strict=True):
-        torch.testing.assert_close(new.sum(), old)  # new parameters matter for nothing yet
-    if xi is not None:
-        assert len(xi) == len(learner.kept.anchor) == len(learner.nets.D.flat.theta)
-        D = learner.nets.D
-        old = xi > 0
-        assert torch.equal(learner.kept.anchor[old], D.flat.theta[old])
+    for old, penalty in zip(mass, penalties, strict=True):
+        importance, anchor = penalty.vectors["importance"], penalty.vectors["anchor"]
+        torch.testing.assert_close(importance.sum(), old)  # new parameters matter for nothing yet
+        network = learner.state.nets.C if penalty is memories.penalty_on_C else learner.state.nets.gan.D
+        assert len(importance) == len(anchor) == len(network.flat.theta)
+        assert torch.equal(anchor[importance > 0], network.flat.theta[importance > 0])
+        assert penalty.value(network.flat.theta) == 0
     learner = learned(tasks, name, num_classes=2, steps=1)
     assert learner.classes == [0, 1, 2, 3, 4, 5]
     assert learner.predict_proba(TEST).shape == (6, 6)
@@ -277,10 +278,10 @@ def test_labels_in_any_order_and_with_gaps():
     p = learner.predict_proba(test)
     assert [learner.classes[j] for j in p.argmax(1)] == truth
     assert learner.predict_slots(test).tolist() == [2, 1, 0, 0, 2, 1]
-    assert learner.slots_of(torch.tensor([3, 7, 12])).tolist() == [2, 0, 1]
+    assert learner.state.classes.slots_of(torch.tensor([3, 7, 12])).tolist() == [2, 0, 1]
     # the class-conditional rows of G: damage those of label 3 and only its samples change
     before = learner.sample(torch.tensor([3, 7, 12]), seed=1)
-    learner.nets.G.module.blocks[0].norm1.shift.data[2] += 5
+    learner.state.nets.gan.G.module.blocks[0].norm1.shift.data[2] += 5
     after = learner.sample(torch.tensor([3, 7, 12]), seed=1)
     assert [torch.equal(a, b) for a, b in zip(after, before, strict=True)] == [False, True, True]
     assert after.dtype == torch.uint8
@@ -295,7 +296,7 @@ def test_samples_depend_on_their_seed_and_place_only(instances: Stream):
     assert not torch.equal(learner.sample(labels, seed=1), learner.sample(labels, seed=2))
     assert torch.equal(learner.sample(labels[:2], seed=1), learner.sample(labels, seed=1)[:2])
     many = learner.sample(torch.tensor([0] * 256 + [1]), seed=1)  # drawn in parts
-    learner.nets.G.module.blocks[0].norm1.shift.data[0] += 5
+    learner.state.nets.gan.G.module.blocks[0].norm1.shift.data[0] += 5
     again = learner.sample(torch.tensor([0] * 256 + [1]), seed=1)
     assert torch.equal(again[256], many[256])
     assert not torch.equal(again[0], many[0])
@@ -304,7 +305,7 @@ def test_samples_depend_on_their_seed_and_place_only(instances: Stream):
 def test_predictions_are_those_of_the_teacher(instances: Stream):
     learner = learned(instances, "smb", 1)
     scores = learner.scores(TEST)
-    learner.nets.C.flat.theta.fill_(float("nan"))
+    learner.state.nets.C.flat.theta.fill_(float("nan"))
     assert torch.equal(learner.scores(TEST), scores)
     torch.testing.assert_close(learner.scores(TEST, batch=2), scores)
     assert learner.scores(TEST[:0]).shape == (0, 6)
@@ -331,8 +332,8 @@ def test_an_increment_without_labels_uses_those_remembered(name: str):
     learner = make_learner(name, align="all", steps=2)
     learner.learn(increment_of([0, 0, 1], [0, 1]))
     learner.begin(increment_of([], [0, 1, 1], seed=1))
-    assert len(learner.labeled) == 3
-    torch.testing.assert_close(learner.expected, torch.tensor([2 / 3, 1 / 3]))
+    assert len(learner.pools.images) == 3
+    torch.testing.assert_close(learner.pools.expected, torch.tensor([2 / 3, 1 / 3]))
     learner.learn(increment_of([], [0, 1, 1], seed=1))
     assert learner.classes == [0, 1]
 
@@ -340,11 +341,12 @@ def test_an_increment_without_labels_uses_those_remembered(name: str):
 def test_theta_star_is_d_after_the_previous_increment_even_without_unlabelled_images():
     learner = make_learner("ordisco")
     learner.learn(increment_of([0, 1], [0, 1]))
-    xi = learner.kept.xi.clone()
+    penalty = learner.state.memories.penalty_on_D
+    xi = penalty.vectors["importance"].clone()
     learner.learn(increment_of([0, 1], seed=1))
-    assert torch.equal(learner.kept.anchor, learner.nets.D.flat.theta)
-    assert torch.equal(learner.kept.xi, xi)
-    assert learner.kept.measured == 1
+    assert torch.equal(penalty.vectors["anchor"], learner.state.nets.gan.D.flat.theta)
+    assert torch.equal(penalty.vectors["importance"], xi)
+    assert penalty.count == 1
 
 
 def bad_increments() -> dict[str, tuple[Increment, str]]:
@@ -418,7 +420,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(network: str
         learner.begin(instances[0])
         learner.step()
         learner.check_finite()
-        dict(learner.nets.named())[network].flat.theta.fill_(float("nan"))
+        dict(learner.state.nets.named())[network].flat.theta.fill_(float("nan"))
         learner.step()
     with pytest.raises(NonFiniteError, match=rf"the {name} loss is nan at step 2 of increment 1: lower the learning"):
         learner.finish()
@@ -435,8 +437,8 @@ def test_learn_stops_where_the_rate_is_absurd(instances: Stream):
 def test_the_step_is_named_beyond_the_first_window_of_the_trace(instances: Stream):
     learner = make_learner("smb", steps=TRACE + 4)
     learner.begin(instances[0])
-    learner.step_in_increment = TRACE + 3
-    learner.trace[2, TERMS.index("replay")] = float("inf")
+    learner.state.step = TRACE + 3
+    learner.state.trace[2, TERMS.index("replay")] = float("inf")
     with pytest.raises(NonFiniteError, match=f"the replay loss is inf at step {TRACE + 3} "):
         learner.check_finite()
 
@@ -445,8 +447,8 @@ def test_a_long_increment_is_checked_on_its_way(instances: Stream, monkeypatch: 
     learner = make_learner("smb", steps=TRACE + 1)
 
     def step() -> None:
-        learner.trace[learner.step_in_increment % TRACE] = float("nan") if learner.step_in_increment == 7 else 1.0
-        learner.step_in_increment += 1
+        learner.state.trace[learner.step_in_increment % TRACE] = float("nan") if learner.step_in_increment == 7 else 1.0
+        learner.state.step += 1
 
     monkeypatch.setattr(learner, "step", step)
     with pytest.raises(NonFiniteError, match="at step 8 "):
@@ -457,9 +459,9 @@ def test_a_long_increment_is_checked_on_its_way(instances: Stream, monkeypatch: 
 def test_mean_losses_are_over_the_last_steps():
     learner = make_learner("smb", steps=TRACE * 3)
     assert learner.mean_losses() == {}
-    learner.trace[:, 0] = torch.arange(TRACE)
+    learner.state.trace[:, 0] = torch.arange(TRACE)
     for done, expected in ((1, 0.0), (3, 1.0), (TRACE, (TRACE - 1) / 2), (TRACE + 2, 0.5)):
-        learner.step_in_increment = done
+        learner.state.step = done
         assert learner.mean_losses()["supervised"] == pytest.approx(expected)
 
 
@@ -488,14 +490,14 @@ def test_what_a_method_sees(name: str, labeled: list[int], unlabeled: list[int],
     for index, increment in enumerate(instances):
         images.append(increment.images)
         learner.begin(increment)
-        assert (len(learner.labeled), len(learner.unlabeled)) == (labeled[index], unlabeled[index])
+        assert (len(learner.pools.images), len(learner.pools.unlabeled)) == (labeled[index], unlabeled[index])
         # each image comes from the stream, with the label it was shown with
         seen = torch.cat(images) if name != "st" else increment.images
-        for pool in (learner.labeled.images, learner.unlabeled.images):
+        for pool in (learner.pools.images, learner.pools.unlabeled):
             assert (pool.flatten(1)[:, None] == seen.flatten(1)).all(2).any(1).all()
         new = increment.labeled
-        assert torch.equal(learner.labeled.images[-LABELS:], new.images)
-        assert torch.equal(learner.labeled.slots[-LABELS:], learner.slots_of(new.labels))
+        assert torch.equal(learner.pools.images[-LABELS:], new.images)
+        assert torch.equal(learner.pools.slots[-LABELS:], learner.state.classes.slots_of(new.labels))
         learner.learn(increment)
 
 
@@ -521,7 +523,7 @@ def test_ordisco_keeps_a_constant_apart_from_labels_and_offline_all_a_generator_
             assert learner.bytes_kept()["labeled"] == b * LABELS * (IMAGE + LABEL)
         kept = ordisco.bytes_kept()
         constant.add(sum(kept.values()) - kept["labeled"])
-        assert kept["importance"] == 2 * ordisco.nets.D.flat.theta.nbytes
+        assert kept["importance"] == 2 * ordisco.state.nets.gan.D.flat.theta.nbytes
         assert kept["generators"] == 0
         assert every.bytes_kept()["generators"] == b * one
         assert last.bytes_kept()["generators"] == one
@@ -540,39 +542,48 @@ def test_the_umb_never_exceeds_its_budget(name: str, times: int, tasks: Stream):
     gan = TINY.gan
     budget = times * 4 * sum(p.numel() for p in Generator((1, 8, 8), 6, gan.g_width, gan.z_dim).parameters())
     learner = make_learner(name, steps=1, umb_size=None)
-    assert learner.kept.umb.capacity == budget // IMAGE
+    assert learner.state.memories.umb.capacity == budget // IMAGE
     for index in range(12):
         learner.learn(tasks[index % 3])
         assert 0 < learner.bytes_kept()["unlabeled"] <= budget
-    assert learner.kept.umb.seen == 12 * 18
-    assert len(learner.kept.umb) == min(12 * 18, budget // IMAGE)
+    assert learner.state.memories.umb.seen == 12 * 18
+    assert len(learner.state.memories.umb) == min(12 * 18, budget // IMAGE)
+
+
+def test_a_budget_in_bytes_holds_whole_images_only():
+    for times in (1, 0.1, 1e-9):
+        G = Generator((3, 32, 32), 6, TINY.gan.g_width, TINY.gan.z_dim)
+        num_bytes = int(times * 4 * sum(p.numel() for p in G.parameters()))
+        images = images_of_G(TINY, (3, 32, 32), 6, times)
+        assert images * 3072 <= num_bytes < (images + 1) * 3072
+    assert images == 0
 
 
 def test_a_fixed_umb_holds_so_many_images():
-    assert make_learner("smb+umb-500", umb_size=None).kept.umb.capacity == 500
-    assert make_learner("smb+umb-10000", umb_size=None).kept.umb.capacity == 10_000
-    assert make_learner("smb+umb-500", umb_size=8).kept.umb.capacity == 8
+    assert make_learner("smb+umb-500", umb_size=None).state.memories.umb.capacity == 500
+    assert make_learner("smb+umb-10000", umb_size=None).state.memories.umb.capacity == 10_000
+    assert make_learner("smb+umb-500", umb_size=8).state.memories.umb.capacity == 8
 
 
 def test_herding_keeps_a_fixed_number_with_equal_shares(instances: Stream):
     learner = learned(instances, "smb-mof", smb_size=13, steps=1)
-    assert torch.bincount(learner.kept.data.labels).tolist() == [2] * 6
+    assert torch.bincount(learner.state.memories.data.labels).tolist() == [2] * 6
 
 
 def test_classes_expected_among_unlabelled_images():
     learner = make_learner("smb", num_classes=4)
     learner.learn(increment_of([0, 1, 1, 1], [0, 1]))
-    torch.testing.assert_close(learner.expected, torch.tensor([0.25, 0.75]))
+    torch.testing.assert_close(learner.pools.expected, torch.tensor([0.25, 0.75]))
     learner.begin(increment_of([2, 2, 3, 2], [2, 3]))
-    torch.testing.assert_close(learner.expected, torch.tensor([0, 0, 0.75, 0.25]))  # of this increment alone
+    torch.testing.assert_close(learner.pools.expected, torch.tensor([0, 0, 0.75, 0.25]))  # of this increment alone
     joint, umb = make_learner("jt", num_classes=4), make_learner("smb+umb", num_classes=4)
     for learner in (joint, umb):
         learner.learn(increment_of([0, 1, 1, 1], [0, 1]))
         learner.begin(increment_of([2, 2, 3, 2], [2, 3, 3, 3, 2, 2]))
     everything = torch.tensor([1, 3, 3, 1]) / 8
-    torch.testing.assert_close(joint.expected, everything)
+    torch.testing.assert_close(joint.pools.expected, everything)
     # 6 new images and 2 from the UMB
-    torch.testing.assert_close(umb.expected, 0.75 * torch.tensor([0, 0, 0.75, 0.25]) + 0.25 * everything)
+    torch.testing.assert_close(umb.pools.expected, 0.75 * torch.tensor([0, 0, 0.75, 0.25]) + 0.25 * everything)
 
 
 @pytest.mark.parametrize(("name", "passes"), [("ordisco", [1, 1, 1]), ("offline-all", [1, 2, 3])])
@@ -595,6 +606,6 @@ def test_noise_is_normal_and_its_classes_uniform():
 
 def test_adams_moments_are_not_carried_over(instances: Stream):
     learner = learned(instances, "ordisco", 1)
-    assert all(network.optimizer is None for _, network in learner.nets.named())
+    assert all(network.optimizer is None for _, network in learner.state.nets.named())
     learner.begin(instances[1])
-    assert learner.nets.C.optimizer.state == {}
+    assert learner.state.nets.C.optimizer.state == {}

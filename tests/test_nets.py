@@ -253,8 +253,9 @@ def test_relay_of_a_flat_vector_by_hand():
         [torch.Size([2, 2]), torch.Size([1]), torch.Size([2])], [torch.Size([3, 2]), torch.Size([1]), torch.Size([3])]
     )
     assert layout.relay(torch.arange(1.0, 8.0)).tolist() == [1, 2, 3, 4, 0, 0, 5, 6, 7, 0]
-    count = torch.tensor(3)
-    assert layout.relay(count) is count
+    for wrong in (torch.zeros(6), torch.zeros(10)):  # of another network, or grown already
+        with pytest.raises(RuntimeError):
+            layout.relay(wrong)
 
 
 # ---------------------------------------------------------------------- spectral norm

@@ -27,6 +27,7 @@ import ordisco.learner
 import ordisco.outcome
 from ordisco.cli import main
 from ordisco.learner import Learner
+from ordisco.state import Setup
 
 out, start = Path(sys.argv[1]), json.loads(sys.argv[2])
 rank = int(os.environ.get("LOCAL_RANK", 0))
@@ -51,12 +52,12 @@ def new(name, *options):
 
 
 # what the first averages were made of, and what this process has in the end
-average, finish, noted = Learner.reduce, Learner.finish, {}
+average, finish, noted = Setup.reduce, Learner.finish, {}
 
 
-def reduce(learner, network):
+def reduce(setup, network):
     mine = network.flat.grad.clone()
-    average(learner, network)
+    average(setup, network)
     if len(noted) < 6:
         noted[f"{len(noted) // 2}.mine"] = mine
         noted[f"{len(noted) // 2}.mean"] = network.flat.grad.clone()
@@ -65,14 +66,14 @@ def reduce(learner, network):
 def finish_and_note(learner):
     finish(learner)
     if learner.increments == 2:
-        tensors = {name: tensor.clone() for name, tensor in learner.state()[0].items()}
+        tensors = {name: tensor.clone() for name, tensor in learner.saved()[0].items()}
         save_file(tensors, out / f"weights{rank}.safetensors")
 
 
-Learner.reduce, Learner.finish = reduce, finish_and_note
+Setup.reduce, Learner.finish = reduce, finish_and_note
 run("whole", *new("whole"))
 save_file(noted, out / f"gradients{rank}.safetensors")
-Learner.reduce, Learner.finish = average, finish
+Setup.reduce, Learner.finish = average, finish
 
 run("taken", *new("whole"))
 run("some steps", *new("parts", "--max-steps", "8"))
@@ -95,9 +96,9 @@ run("after that", "resume", str(out / "stopped"))
 train_step = ordisco.learner.train_step
 
 
-def bad_step(learner):
-    terms = train_step(learner)
-    if rank == 1 and learner.total_steps == 3:
+def bad_step(setup, state, pools):
+    terms = train_step(setup, state, pools)
+    if rank == 1 and state.total_steps == 3:
         terms["supervised"] = terms["supervised"] * float("inf")
     return terms
 

@@ -38,7 +38,7 @@ KILLER = """
 import json, os, random, signal, sys, time
 
 from ordisco.cli import main
-from ordisco.learner import Learner
+from ordisco.state import Setup
 
 start, out, seed = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 sys.stdout = open(os.devnull, "w")
@@ -90,7 +90,7 @@ def session(prepare, seconds=None):
 places = {
     "a new run's settings, half written": lambda: kill_in(os, "write", 1, ".settings.toml"),
     "the first checkpoint, before it has its name": lambda: kill_in(os, "rename", 1, "checkpoints/step-"),
-    "between D's and C's update": lambda: kill_in(Learner, "reduce", rng.randint(2, 9)),
+    "between D's and C's update": lambda: kill_in(Setup, "reduce", rng.randint(2, 9)),
     "the tensors of a checkpoint, half written": lambda: kill_in(os, "write", rng.randint(1, 3), "tensors"),
     "a metrics line, half written": lambda: kill_in(os, "write", rng.randint(1, 2), "metrics.jsonl"),
     "the samples, half written": lambda: kill_in(os, "write", 1, "increment-0"),
@@ -291,9 +291,9 @@ def test_what_cannot_be_resumed_is_one_line(tmp_path, capsys, reference):
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys, monkeypatch):
     def infinite_at(step):  # where a rate that is too large ends depends on the processor
-        def train_step(learner):
-            terms = step_of_now(learner)
-            return terms | {"supervised": torch.tensor(math.inf)} if learner.total_steps + 1 == step else terms
+        def train_step(setup, state, pools):
+            terms = step_of_now(setup, state, pools)
+            return terms | {"supervised": torch.tensor(math.inf)} if state.total_steps + 1 == step else terms
 
         monkeypatch.setattr(learner_module, "train_step", train_step)
 
@@ -322,7 +322,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypat
     def poison(learner):
         step(learner)
         if learner.total_steps == 3:
-            learner.nets.C.flat.theta[0] = float("nan")
+            learner.state.nets.C.flat.theta[0] = float("nan")
 
     step = Learner.step
     monkeypatch.setattr(Learner, "step", poison)

@@ -16,10 +16,9 @@ from ordisco.ssl import (
     MeanTeacher,
     PiModel,
     PseudoLabel,
+    UnlabeledLoss,
     align_distribution,
-    identity,
     make_unlabeled_loss,
-    stilled,
     update_running_mean,
 )
 
@@ -49,8 +48,9 @@ def logits_of(*probabilities: list[float]) -> Tensor:
     return torch.tensor(probabilities, dtype=torch.float64).log().requires_grad_()
 
 
-def swap(p: Tensor) -> Tensor:
-    return p.flip(1)
+def value(loss: UnlabeledLoss, student: tuple[Tensor, ...], teacher: tuple[Tensor, ...] = ()) -> Tensor:
+    """The loss of each image with the targets as they are."""
+    return loss.loss(student, loss.targets(student, teacher))
 
 
 # ------------------------------------------------------------------ values
@@ -58,18 +58,18 @@ def swap(p: Tensor) -> Tensor:
 
 def test_mean_teacher_is_the_squared_distance_of_probabilities():
     student, teacher = logits_of([0.25, 0.75], [0.5, 0.5]), logits_of([0.5, 0.5], [0.5, 0.5])
-    torch.testing.assert_close(MeanTeacher().loss((student,), (teacher,)).tolist(), [0.125, 0.0])
-    mean = MeanTeacher(reduction="mean").loss((student,), (teacher,))
+    torch.testing.assert_close(value(MeanTeacher(), (student,), (teacher,)).tolist(), [0.125, 0.0])
+    mean = value(MeanTeacher(reduction="mean"), (student,), (teacher,))
     torch.testing.assert_close(mean.tolist(), [0.0625, 0.0])
 
 
 def test_pi_model_compares_two_views_of_the_student():
     a, b = logits_of([0.25, 0.75]), logits_of([0.5, 0.5])
-    assert PiModel().loss((a, b), ()).item() == pytest.approx(0.125)
+    assert value(PiModel(), (a, b)).item() == pytest.approx(0.125)
 
 
 def test_pseudo_label_counts_only_confident_images():
-    loss = PseudoLabel(threshold=0.95).loss((logits_of([0.97, 0.03], [0.94, 0.06], [0.01, 0.99]),), ())
+    loss = value(PseudoLabel(threshold=0.95), (logits_of([0.97, 0.03], [0.94, 0.06], [0.01, 0.99]),))
     torch.testing.assert_close(loss.tolist(), [-math.log(0.97), 0.0, -math.log(0.99)])
 
 
@@ -77,23 +77,42 @@ def test_pseudo_label_counts_only_confident_images():
 def test_fixmatch_teaches_the_strong_view_the_label_of_the_weak_one(teacher: bool):
     strong, weak = logits_of([0.4, 0.6], [0.4, 0.6]), logits_of([0.96, 0.04], [0.6, 0.4])
     loss = FixMatch(teacher=teacher)
-    value = loss.loss((strong,), (weak,), identity) if teacher else loss.loss((strong, weak), (), identity)
-    torch.testing.assert_close(value.tolist(), [-math.log(0.4), 0.0])
+    found = value(loss, (strong,), (weak,)) if teacher else value(loss, (strong, weak))
+    torch.testing.assert_close(found.tolist(), [-math.log(0.4), 0.0])
 
 
 def test_vat_is_a_divergence_plus_the_entropy():
     clean, adversarial = logits_of([0.5, 0.5]), logits_of([0.25, 0.75])
     divergence = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
-    assert VAT(entropy=0.0).loss((clean, adversarial), ()).item() == pytest.approx(divergence)
-    assert VAT().loss((clean, adversarial), ()).item() == pytest.approx(divergence + math.log(2))
+    assert value(VAT(entropy=0.0), (clean, adversarial)).item() == pytest.approx(divergence)
+    assert value(VAT(), (clean, adversarial)).item() == pytest.approx(divergence + math.log(2))
 
 
-def test_targets_are_aligned():
-    student, teacher = logits_of([0.25, 0.75]), logits_of([0.75, 0.25])
-    assert MeanTeacher().loss((student,), (teacher,), swap).item() == pytest.approx(0.0)
-    sure = logits_of([0.98, 0.02])
-    assert PseudoLabel().loss((sure,), (), swap).item() == pytest.approx(-math.log(0.02))
-    assert FixMatch().loss((student, sure), (), swap).item() == pytest.approx(-math.log(0.75))
+def test_targets_are_the_probabilities_of_who_labels():
+    a, b, c = logits_of([0.25, 0.75]), logits_of([0.9, 0.1]), logits_of([0.6, 0.4])
+    for loss, student, teacher, expected in (
+        (MeanTeacher(), (a,), (c,), [0.6, 0.4]),
+        (PseudoLabel(), (a,), (), [0.25, 0.75]),
+        (FixMatch(), (a, b), (), [0.9, 0.1]),
+        (FixMatch(teacher=True), (a,), (c,), [0.6, 0.4]),
+    ):
+        targets = loss.targets(student, teacher)
+        torch.testing.assert_close(targets[0].tolist(), expected)
+        assert not targets.requires_grad
+    assert PiModel().targets((a, b), ()) is None
+    assert VAT().targets((a, b), ()) is None
+
+
+def test_a_loss_is_that_of_the_targets_it_is_given():
+    student, sure = logits_of([0.25, 0.75]), logits_of([0.98, 0.02])
+    aligned = torch.tensor([[0.25, 0.75]], dtype=torch.float64)
+    assert MeanTeacher().loss((student,), aligned).item() == pytest.approx(0.0)
+    swapped = torch.tensor([[0.02, 0.98]], dtype=torch.float64)
+    assert PseudoLabel().loss((sure,), swapped).item() == pytest.approx(-math.log(0.02))
+    assert FixMatch().loss((student, sure), swapped).item() == pytest.approx(-math.log(0.75))
+    for loss in (MeanTeacher(), PseudoLabel(), FixMatch()):
+        with pytest.raises(ValueError, match="needs targets"):
+            loss.loss((student, sure), None)
 
 
 # ------------------------------------------------------------------ gradients
@@ -107,19 +126,19 @@ def gradients(loss: Tensor, logits: tuple[Tensor, ...]) -> list[bool]:
 
 def test_gradient_reaches_the_student_and_no_target():
     a, b = logits_of([0.3, 0.7]), logits_of([0.96, 0.04])
-    assert gradients(MeanTeacher().loss((a,), (b,)), (a, b)) == [True, False]
-    assert gradients(PiModel().loss((a, b), ()), (a, b)) == [True, False]
-    assert gradients(PseudoLabel().loss((b,), ()), (b,)) == [True]
-    assert gradients(FixMatch().loss((a, b), ()), (a, b)) == [True, False]
-    assert gradients(FixMatch(teacher=True).loss((a,), (b,)), (a, b)) == [True, False]
-    assert gradients(VAT(entropy=0.0).loss((a, b), ()), (a, b)) == [False, True]
-    assert gradients(VAT().loss((a, b), ()), (a, b)) == [True, True]  # the entropy is of the clean view
+    assert gradients(value(MeanTeacher(), (a,), (b,)), (a, b)) == [True, False]
+    assert gradients(value(PiModel(), (a, b)), (a, b)) == [True, False]
+    assert gradients(value(PseudoLabel(), (b,)), (b,)) == [True]
+    assert gradients(value(FixMatch(), (a, b)), (a, b)) == [True, False]
+    assert gradients(value(FixMatch(teacher=True), (a,), (b,)), (a, b)) == [True, False]
+    assert gradients(value(VAT(entropy=0.0), (a, b)), (a, b)) == [False, True]
+    assert gradients(value(VAT(), (a, b)), (a, b)) == [True, True]  # the entropy is of the clean view
 
 
 def test_mean_teacher_pulls_the_student_to_the_teacher():
     student, teacher = torch.zeros(1, 3, requires_grad=True), torch.tensor([[2.0, 0.0, -1.0]])
     for _ in range(200):
-        loss = MeanTeacher().loss((student,), (teacher,)).sum()
+        loss = value(MeanTeacher(), (student,), (teacher,)).sum()
         (g,) = torch.autograd.grad(loss, student)
         student = (student - 5 * g).detach().requires_grad_()
     torch.testing.assert_close(student.softmax(1), teacher.softmax(1), atol=1e-2, rtol=0)
@@ -258,24 +277,6 @@ def test_vat_works_where_gradients_are_off():
         clean, adversarial = VAT().views(torch.randn(2, 1, 4, 4), Still(), noisy_net()).student
     assert not torch.equal(clean, adversarial)
     assert not adversarial.requires_grad
-
-
-def test_stilled_normalises_by_the_batch_without_dropout():
-    net, x = noisy_net().train(), torch.randn(6, 1, 4, 4)
-    maps = net[0](x)
-    mean, variance = maps.mean((0, 2, 3), keepdim=True), maps.var((0, 2, 3), keepdim=True, unbiased=False)
-    expected = net[5](((maps - mean) / (variance + 1e-5).sqrt()).relu().flatten(1))
-    with stilled(net):
-        torch.testing.assert_close(net(x), expected)
-
-
-def test_stilled_gives_back_the_modes_after_an_error():
-    net = noisy_net().train()
-    net[1].eval()
-    with pytest.raises(ZeroDivisionError), stilled(net):
-        raise ZeroDivisionError
-    assert [m.training for m in net] == [True, False, True, True, True, True]
-    assert net[1].track_running_stats
 
 
 # ------------------------------------------------------------------ distribution alignment

@@ -10,17 +10,18 @@ from torch import Tensor
 from conftest import blobs, make_learner
 from ordisco.data import normalize
 from ordisco.nets import Discriminator, Flat
-from ordisco.stabilize import add_penalty_gradient_, importance, penalty, running_mean
+from ordisco.penalties import Evidence, quadratic
+from ordisco.stabilize import Stabilizer, add_gradient_, running_mean
 from ordisco.stream import Stream
 
 
 def test_eq_8_by_hand():
     theta, anchor, xi = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 2.0, 5.0]), torch.tensor([0.5, 9.0, 0.25])
     # 0.1 · (0.5·1² + 9·0² + 0.25·2²)
-    assert penalty(theta, anchor, xi, 0.1).item() == pytest.approx(0.15)
-    assert penalty(anchor, anchor, xi, 0.1).item() == 0
+    assert quadratic(theta, anchor, xi, 0.1).item() == pytest.approx(0.15)
+    assert quadratic(anchor, anchor, xi, 0.1).item() == 0
     grad = torch.tensor([1.0, 1.0, 1.0])
-    add_penalty_gradient_(grad, theta, anchor, xi, 0.1)
+    add_gradient_(grad, theta, anchor, xi, 0.1)
     assert grad.tolist() == pytest.approx([1 + 0.1, 1.0, 1 - 0.1])  # 1 + 2·0.1·ξ(θ − θ*)
 
 
@@ -28,9 +29,9 @@ def test_the_gradient_of_eq_8_is_that_of_autograd():
     torch.manual_seed(0)
     theta, anchor, xi = torch.randn(20, dtype=torch.float64), torch.randn(20).double(), torch.rand(20).double()
     theta.requires_grad_()
-    (expected,) = torch.autograd.grad(penalty(theta, anchor, xi, 0.3), theta)
+    (expected,) = torch.autograd.grad(quadratic(theta, anchor, xi, 0.3), theta)
     grad = torch.zeros_like(theta)
-    add_penalty_gradient_(grad, theta.detach(), anchor, xi, 0.3)
+    add_gradient_(grad, theta.detach(), anchor, xi, 0.3)
     torch.testing.assert_close(grad, expected)
 
 
@@ -60,7 +61,7 @@ def test_eq_10_equals_a_backward_pass_an_image(head: str, chunk: int):
     D = Discriminator((1, 8, 8), 3, 3, 1, head)
     flat, images, labels = Flat(D), blobs([0, 1, 2, 3, 4, 5, 0], seed=0), torch.tensor([0, 1, 2, 0, 1, 2, 0])
     before = flat.theta.clone(), flat.buffers.clone()
-    xi = importance(D, images, labels, chunk)
+    xi = Stabilizer(1.0).importance(Evidence(D, images, labels, 3, chunk))
     torch.testing.assert_close(xi, naive(D, images, labels), rtol=1e-4, atol=1e-6)
     assert xi.shape == flat.theta.shape
     assert xi.min() >= 0
@@ -76,7 +77,7 @@ def test_eq_10_is_not_the_gradient_of_the_mean():
     d = D(normalize(images)).gather(1, labels[:, None])
     gradients = torch.autograd.grad(d.square().mean(), list(D.parameters()))
     of_the_mean = torch.cat([g.flatten() for g in gradients]).abs()
-    xi = importance(D, images, labels, 8)
+    xi = Stabilizer(1.0).importance(Evidence(D, images, labels, 2, 8))
     assert (xi >= of_the_mean - 1e-5).all()
     assert xi.sum() > 1.05 * of_the_mean.sum()
 
@@ -85,13 +86,33 @@ def test_a_learner_keeps_the_mean_importance_and_the_last_d(instances: Stream):
     learner, measured = make_learner("ordisco"), []
     for increment in instances:
         learner.learn(increment)
-        D = learner.nets.D
+        D, held = learner.state.nets.gan.D, learner.state.memories.penalty_on_D
         unlabeled = increment.unlabeled
         slots = learner.predict_slots(unlabeled)  # C′ has not changed since it was measured
         measured.append(naive(D.module, unlabeled, slots))
-        assert torch.equal(learner.kept.anchor, D.flat.theta)
+        assert torch.equal(held.vectors["anchor"], D.flat.theta)
         expected = torch.stack(measured).mean(0)
-        torch.testing.assert_close(learner.kept.xi, expected, rtol=1e-4, atol=1e-6)
-    assert learner.kept.measured == 3
-    learner.nets.D.flat.theta.add_(1)
-    assert not torch.equal(learner.kept.anchor, learner.nets.D.flat.theta)  # a copy
+        torch.testing.assert_close(held.vectors["importance"], expected, rtol=1e-4, atol=1e-6)
+    assert held.count == 3
+    D.flat.theta.add_(1)
+    assert not torch.equal(held.vectors["anchor"], D.flat.theta)  # a copy
+
+
+def test_theta_star_moves_without_unlabelled_images_and_the_importance_stays():
+    D = Flat(Discriminator((1, 8, 8), 2, 3, 1))
+    images, nothing = blobs([0, 1, 2], seed=0), torch.zeros(0, dtype=torch.int64)
+    stabilizer = Stabilizer(0.5)
+    stabilizer.end(D.theta, Evidence(D.module, images[:0], nothing, 2, 8))
+    assert torch.equal(stabilizer.vectors["anchor"], D.theta)
+    assert stabilizer.count == 0
+    D.theta.add_(1)
+    assert not stabilizer.holds
+    assert stabilizer.value(D.theta) == 0
+    stabilizer.end(D.theta, Evidence(D.module, images, torch.tensor([0, 1, 0]), 2, 8))
+    xi = stabilizer.vectors["importance"].clone()
+    D.theta.add_(1)
+    assert stabilizer.value(D.theta) > 0
+    stabilizer.end(D.theta, Evidence(D.module, images[:0], nothing, 2, 8))
+    assert torch.equal(stabilizer.vectors["anchor"], D.theta)
+    assert torch.equal(stabilizer.vectors["importance"], xi)
+    assert stabilizer.count == 1

@@ -28,7 +28,7 @@ from ordisco import files
 from ordisco.errors import OrdiscoError
 from ordisco.tensorfile import Form, TensorFile
 
-FORMAT = 1
+FORMAT = 2  # 1 was that of ordisco 0.1.0
 MOST_STATE = 1 << 26  # bytes of state.json
 Fits = Callable[[dict[str, Any], dict[str, Form]], None]  # raises OrdiscoError where state or tensors are not expected
 TENSORS, STATE = "tensors.safetensors", "state.json"
@@ -171,7 +171,8 @@ def _read_state(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
         raise _Damaged(f"{STATE} has no state")
     if content.get("format") != FORMAT:
-        raise _Damaged(f"its format is {content.get('format')}, this program reads {FORMAT}")
+        by = ", written by ordisco 0.1.0" if content.get("format") == 1 else ""
+        raise _Damaged(f"its format is {content.get('format')}{by}, this version reads {FORMAT}; start the run anew")
     if content.get("state_sha256") != _state_sha256(content["state"]):
         raise _Damaged(f"the checksum of {STATE} is wrong")
     return content

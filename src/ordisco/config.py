@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ordisco.errors import OrdiscoError, UsageError, shown
 from ordisco.fields import Settings, fault_of_text, setting
@@ -13,17 +13,17 @@ from ordisco.presets import preset
 from ordisco.scenarios import StreamSettings
 from ordisco.settings import LearnerSettings
 
+Accelerator = Literal["auto", "cpu", "cuda", "mps"]
+
 
 @dataclass(frozen=True)
 class MachineSettings(Settings):
     """The machine and the record."""
 
-    accelerator: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
+    accelerator: Accelerator = setting("auto", "where to compute")
     devices: int = setting(1, "processes of data-parallel training, one a device", low=1, high=1_024)
-    precision: str = setting(
-        "32-true",
-        "number format of the networks; bf16-mixed on a CPU is first tried in a process of its own",
-        choices=("32-true", "bf16-mixed"),
+    precision: Literal["32-true", "bf16-mixed"] = setting(
+        "32-true", "number format of the networks; bf16-mixed on a CPU is first tried in a process of its own"
     )
     threads: int | None = setting(
         None, "CPU threads (default: 1 for the presets demo and small, else all cores)", low=1, high=1_024

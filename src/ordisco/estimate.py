@@ -38,8 +38,7 @@ def dry_run(config: RunConfig) -> None:
         print(f"# measured with one process instead of {config.machine.devices}, without their communication")
     learner.begin(stream[0])
     step = seconds_a_step(learner)
-    passes = len(stream) * (len(stream) + 1) // 2 if learner.method.replay.startswith("offline") else len(stream)
-    steps = config.learner.step.steps * passes
+    steps = sum(learner.setup.steps_of(index) for index in range(len(stream)))
     print(f"# {step * 1000:.1f} ms a step × {steps:,} steps: about {duration(step * steps)} without evaluation")
     print(f"# kept from one increment to the next: {size(sum(learner.bytes_kept().values()))} and the labelled images")
 

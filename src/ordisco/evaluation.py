@@ -56,7 +56,7 @@ def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> fl
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:
     """How many generated images a fixed classifier gives the label they were drawn for; None without a generator."""
-    if learner.nets.G is None:
+    if not learner.has_generator:
         return None
     labels = torch.tensor(learner.classes).repeat(-(-count // len(learner.classes)))[:count]
     return share(judge.predict(learner.sample(labels, seed)).cpu() == labels)

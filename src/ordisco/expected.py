@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.kept import Shape, umb_images
+from ordisco.memories import Shape, umb_images
 from ordisco.methods import Method
 from ordisco.nets import Flat, make_generator
 from ordisco.networks import Networks
 from ordisco.settings import LearnerSettings
-from ordisco.step import TERMS, TRACE
+from ordisco.state import TERMS, TRACE
 from ordisco.tensorfile import Form, forms_of
 
 MANY = 2**40  # where a size is bounded by nothing but the file
@@ -30,7 +30,6 @@ NUMBERS = {  # of a learner's plain state, and how large they can be
     "increments": 10**5,
     "step_in_increment": 2**53,
     "total_steps": 2**53,
-    "measured": 10**5,
 }
 
 
@@ -89,7 +88,6 @@ def check_numbers(state: Any) -> None:
         raise OrdiscoError("classes has a class twice")
     check_whole("the number of classes", len(classes), 0, state["capacity"])
     check_whole("classes_before", state["classes_before"], 0, len(classes))
-    check_whole("measured", state["measured"], 0, state["increments"])
     check_whole("step_in_increment", state["step_in_increment"], 0, state["total_steps"])
 
 
@@ -127,8 +125,9 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
     for name in forms:
         if name not in wanted:
             raise OrdiscoError(f"{_short(name)} is not part of the state of {method.title} with these settings")
-    if "kept.data.images" in forms and forms["kept.data.images"].shape[0] != forms["kept.data.labels"].shape[0]:
-        raise OrdiscoError("kept.data.labels are not as many as kept.data.images")
+    images, labels = forms.get("memories.data.images"), forms.get("memories.data.labels")
+    if images is not None and labels is not None and images.shape[0] != labels.shape[0]:
+        raise OrdiscoError("memories.data.labels are not as many as memories.data.images")
 
 
 def expected(
@@ -151,11 +150,11 @@ def expected(
     uses = [*(["pseudo_labels"] if method.gan and align != "none" else []), *(["targets"] if align == "all" else [])]
     wanted |= {f"mean_prediction.{use}": Wanted((len(state["classes"]),), needed=False) for use in uses}
     wanted["trace"] = Wanted((TRACE, len(TERMS)))
-    kept = expected_kept(method, settings, image_shape, state, nets, most_images)
-    return wanted | {f"kept.{name}": want for name, want in kept.items()}
+    memories = expected_memories(method, settings, image_shape, state, nets, most_images)
+    return wanted | {f"memories.{name}": want for name, want in memories.items()}
 
 
-def expected_kept(
+def expected_memories(
     method: Method,
     settings: LearnerSettings,
     image_shape: Shape,
@@ -173,28 +172,26 @@ def expected_kept(
     if umb:
         wanted["umb.images"] = Wanted((range(umb + 1), *image_shape), torch.uint8)
         wanted["umb.seen"] = Wanted((), torch.int64)
-    if method.penalty != "none":
-        theta = tuple(nets.C.flat.theta.shape)
-        wanted["penalty.count"] = Wanted((), torch.int64)
-        wanted["penalty.anchor"] = wanted["penalty.importance"] = Wanted(theta, needed=False)
-        if method.penalty == "si":
-            wanted["penalty.start"] = wanted["penalty.path"] = Wanted(theta, needed=under_way)
-    if method.replay.startswith("offline"):
+    held = {"penalty_on_C": nets.C.flat if method.penalty != "none" else None}
+    held["penalty_on_D"] = nets.gan.D.flat if method.stabilize and nets.gan is not None else None
+    for name, flat in held.items():
+        if flat is not None:
+            theta = Wanted(tuple(flat.theta.shape), needed=False)
+            wanted[f"{name}.count"] = Wanted((), torch.int64)
+            wanted[f"{name}.anchor"] = wanted[f"{name}.importance"] = theta
+    if method.penalty == "si":
+        path = Wanted(tuple(nets.C.flat.theta.shape), needed=under_way)
+        wanted["penalty_on_C.start"] = wanted["penalty_on_C.path"] = path
+    if method.offline and nets.gan is not None:
         saved = increments if method.replay == "offline-all" else min(1, increments)
-        wanted["replay.saved.classes"] = Wanted((2, saved), torch.int64)
-        assert nets.sampler is not None
-        for part, vector in (("theta", nets.sampler.flat.theta), ("buffers", nets.sampler.flat.buffers)):
-            wanted |= {f"replay.saved.{i}.{part}": Wanted((range(len(vector) + 1),)) for i in range(saved)}
-    if method.stabilize and nets.D is not None:
-        theta = tuple(nets.D.flat.theta.shape)
-        if increments:
-            wanted["anchor"] = Wanted(theta)
-        if state["measured"]:
-            wanted["xi"] = Wanted(theta)
+        wanted["generators.saved.classes"] = Wanted((2, saved), torch.int64)
+        flat = nets.gan.sampler.flat
+        for part, vector in (("theta", flat.theta), ("buffers", flat.buffers)):
+            wanted |= {f"generators.saved.{i}.{part}": Wanted((range(len(vector) + 1),)) for i in range(saved)}
     if method.head == "cosine" and increments:
         features = nets.C.module.get_submodule("features")
-        wanted["old.theta"] = Wanted((sum(p.numel() for p in features.parameters()),))
-        wanted["old.buffers"] = Wanted((sum(b.numel() for b in features.buffers() if b.is_floating_point()),))
+        wanted["old_features.theta"] = Wanted((sum(p.numel() for p in features.parameters()),))
+        wanted["old_features.buffers"] = Wanted((sum(b.numel() for b in features.buffers() if b.is_floating_point()),))
     return wanted
 
 
@@ -214,22 +211,29 @@ def check_values(
             raise OrdiscoError(f"{name} is not finite")
         if name.endswith((".adam.exp_avg_sq", ".adam.step")) and bool((tensor < 0).any()):
             raise OrdiscoError(f"{name} is negative")
-    if "kept.data.labels" in tensors:
-        labels = tensors["kept.data.labels"].cpu()
+    if "memories.data.labels" in tensors:
+        labels = tensors["memories.data.labels"].cpu()
         allowed = [*state["classes"], *([-1] if method.memory == "all" else [])]
         strange = labels[~torch.isin(labels, torch.tensor(allowed, dtype=torch.int64))]
         if len(strange):
-            raise OrdiscoError(f"kept.data.labels has {int(strange[0])}, which is no class seen so far")
-    if "kept.umb.seen" in tensors:
-        held = len(tensors["kept.umb.images"])
-        check_whole("kept.umb.seen", int(tensors["kept.umb.seen"]), held, 2**63 - 1)
-    if "kept.penalty.count" in tensors:
-        count = check_whole("kept.penalty.count", int(tensors["kept.penalty.count"]), 0, state["increments"])
-        for name in ("kept.penalty.anchor", "kept.penalty.importance"):
-            if (name in tensors) != (count > 0):
-                raise OrdiscoError(f"{name} is {'missing' if count else 'there'}, but kept.penalty.count is {count}")
-    if "kept.replay.saved.classes" in tensors:
+            raise OrdiscoError(f"memories.data.labels has {int(strange[0])}, which is no class seen so far")
+    if "memories.umb.seen" in tensors:
+        held = len(tensors["memories.umb.images"])
+        check_whole("memories.umb.seen", int(tensors["memories.umb.seen"]), held, 2**63 - 1)
+    for part in ("memories.penalty_on_C", "memories.penalty_on_D"):
+        if f"{part}.count" in tensors:
+            _check_penalty(part, state["increments"], tensors)
+    if "memories.generators.saved.classes" in tensors:
         _check_saved(settings, image_shape, state, tensors)
+
+
+def _check_penalty(part: str, increments: int, tensors: Mapping[str, Tensor]) -> None:
+    """Importances are there once they were measured; D's θ* is kept after every increment."""
+    count = check_whole(f"{part}.count", int(tensors[f"{part}.count"]), 0, increments)
+    anchored = increments if part.endswith("D") else count
+    for name, times in (("anchor", anchored), ("importance", count)):
+        if (f"{part}.{name}" in tensors) != (times > 0):
+            raise OrdiscoError(f"{part}.{name} is {'missing' if times else 'there'}, but {part}.count is {count}")
 
 
 def _check_saved(
@@ -237,14 +241,14 @@ def _check_saved(
 ) -> None:
     """Each saved generator has the size that the number of its classes calls for."""
     sizes: dict[int, Flat] = {}
-    for i, (count, capacity) in enumerate(tensors["kept.replay.saved.classes"].t().tolist()):
-        check_whole("kept.replay.saved.classes", capacity, 1, state["capacity"])
-        check_whole("kept.replay.saved.classes", count, 1, min(capacity, len(state["classes"])))
+    for i, (count, capacity) in enumerate(tensors["memories.generators.saved.classes"].t().tolist()):
+        check_whole("memories.generators.saved.classes", capacity, 1, state["capacity"])
+        check_whole("memories.generators.saved.classes", count, 1, min(capacity, len(state["classes"])))
         if capacity not in sizes:
             with META:
                 sizes[capacity] = Flat(make_generator(settings.gan, image_shape, capacity))
         for part in ("theta", "buffers"):
-            name, length = f"kept.replay.saved.{i}.{part}", len(getattr(sizes[capacity], part))
+            name, length = f"memories.generators.saved.{i}.{part}", len(getattr(sizes[capacity], part))
             if len(tensors[name]) != length:
                 raise OrdiscoError(f"{name} has {len(tensors[name])} numbers, not {length}")
 

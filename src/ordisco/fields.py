@@ -24,18 +24,20 @@ def setting(
     *,
     low: float | None = None,
     high: float | None = None,
-    choices: tuple[str, ...] | None = None,
     longest: int = LONGEST,
 ) -> Any:
-    """A dataclass field with its help text and the values it allows: a closed range, a choice, or a text so long."""
-    metadata = {"help": help, "low": low, "high": high, "choices": choices, "longest": longest}
+    """A dataclass field with its help text and the values it allows: a closed range, or a text so long.
+
+    A choice is a `Literal` type.
+    """
+    metadata = {"help": help, "low": low, "high": high, "longest": longest}
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def allowed(field: dataclasses.Field[Any]) -> str:
+def allowed(cls: type, field: dataclasses.Field[Any]) -> str:
     """The allowed values of a field in words, as shown in help texts and errors."""
-    if field.metadata.get("choices"):
-        return "one of " + ", ".join(field.metadata["choices"])
+    if choices := choices_of(cls, field.name):
+        return "one of " + ", ".join(choices)
     low, high = field.metadata.get("low"), field.metadata.get("high")
     if low is not None and high is not None:
         return f"from {low} to {high}"
@@ -73,7 +75,13 @@ def value_type(cls: type, name: str) -> tuple[type, bool]:
     if isinstance(hint, types.UnionType):
         plain = [part for part in typing.get_args(hint) if part is not types.NoneType]
         return plain[0], len(plain) < len(typing.get_args(hint))
-    return hint, False
+    return str if typing.get_origin(hint) is typing.Literal else hint, False
+
+
+def choices_of(cls: type, name: str) -> tuple[str, ...]:
+    """The values of a field that is a choice; none for any other."""
+    hint = _hints(cls)[name]
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Settings:
             return
         if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
             object.__setattr__(self, field.name, value := float(value))
-        low, high, choices = (field.metadata[key] for key in ("low", "high", "choices"))
+        low, high, choices = field.metadata["low"], field.metadata["high"], choices_of(type(self), field.name)
         right_type = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
         if (
             not right_type
@@ -101,7 +109,9 @@ class Settings:
             or (high is not None and not value <= high)
             or (kind is float and not math.isfinite(value))
         ):
-            expected = allowed(field) if right_type or choices else f"{kind.__name__}, {allowed(field)}"
+            expected = allowed(type(self), field)
+            if not (right_type or choices):
+                expected = f"{kind.__name__}, {expected}"
             raise UsageError(f"{field.name} = {shown(value)} is not allowed: {expected}")
         if kind is str and (fault := fault_of_text(value, field.metadata["longest"])):
             raise UsageError(f"{field.name} = {shown(value)} is not allowed: {fault}")

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ordisco.buffers import Reservoir
 from ordisco.coverage import K, in_balls, nearest_radii
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation import Evaluation
 from ordisco.learner import Learner
-from ordisco.memory import Reservoir, images_for_bytes
+from ordisco.memories import images_of_G
 from ordisco.seeding import derive_seed
 from ordisco.stream import Stream
 
@@ -50,7 +51,7 @@ class Images:
 
 def check_generator(learner: Learner) -> None:
     """Refuse a learner from which there is nothing to judge."""
-    if learner.nets.G is None:
+    if not learner.has_generator:
         raise OrdiscoError(f"the method {learner.method.name} has no generator: give runs of ordisco, cgan+smb, …")
     if not learner.increments:
         raise OrdiscoError("the run has not finished its first increment: go on with `ordisco resume` first")
@@ -68,9 +69,7 @@ def sample_accuracy(learner: Learner, judge: Learner, per_class: int = SAMPLES_P
 def seen_images(stream: Stream, learner: Learner, seed: int = 0) -> Images:
     """Training and test images of what was learned, and a UMB of G's bytes filled on the way."""
     check_generator(learner)
-    assert learner.nets.G is not None
-    weights = sum(p.numel() * p.element_size() for p in learner.nets.G.module.parameters())
-    umb = Reservoir(images_for_bytes(weights, stream.image_shape), stream.image_shape)
+    umb = Reservoir(images_of_G(learner.settings, stream.image_shape, learner.capacity), stream.image_shape)
     draws = torch.Generator().manual_seed(derive_seed(seed, "umb"))
     train = []
     for index in range(learner.increments):

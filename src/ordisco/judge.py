@@ -107,7 +107,7 @@ def save_judge(path: Path, config: RunConfig, stream: Stream, judge: Learner, se
     mine = RunConfig(config.stream_name, config.stream, METHOD, config.preset, stream.seed, learner=judge.settings)
     accuracy = evaluate(judge, stream.test_after(-1))
     with RunDirectory.create(aside, mine.to_dict(), stream.save) as run:
-        tensors, state = judge.state()
+        tensors, state = judge.saved()
         place = {"learner": state, "image_shape": list(judge.image_shape), "settings": without_none(mine.to_dict())}
         checkpoint.save(run.checkpoints, judge.total_steps, tensors, place)
         facts = {"judge": True, "test_accuracy": accuracy, "seconds": round(seconds, 1)}

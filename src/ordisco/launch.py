@@ -12,10 +12,11 @@ from lightning_fabric import Fabric
 from lightning_fabric.loggers.logger import Logger
 
 from ordisco import checkpoint, manifest
-from ordisco.config import MachineSettings, RunConfig
+from ordisco.checks import SIDES
+from ordisco.config import Accelerator, MachineSettings, RunConfig
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, one_line
 from ordisco.files import told_in_one_line
-from ordisco.learner import SIDES, Learner
+from ordisco.learner import Learner
 from ordisco.methods import method
 from ordisco.place import fits_learner
 from ordisco.precision import check_precision
@@ -139,7 +140,7 @@ def judge_of(config: RunConfig, stream: Stream) -> Learner | None:
     return judge
 
 
-def load_learner(path: Path | str, accelerator: str = "auto") -> Learner:
+def load_learner(path: Path | str, accelerator: Accelerator = "auto") -> Learner:
     """The learner of a run directory as its last checkpoint left it, to predict and to sample."""
     config, directory = read_config(Path(path)), RunDirectory(Path(path))
     images = len(manifest.read(directory.stream_file).assignment)

@@ -3,35 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args, get_type_hints
 
 from ordisco.errors import UsageError, shown
+
+Memory = Literal["none", "labels", "herding", "all"]
+Head = Literal["linear", "cosine"]
+PenaltyName = Literal["none", "ewc", "si", "mas"]
+PenaltyOn = Literal["sl", "sl+ul"]
+Replay = Literal["none", "online", "offline-all", "offline-last"]
 
 
 @dataclass(frozen=True)
 class Method:
-    """The parts that a method is made of.
+    """The parts that a method is made of; a row that contradicts itself is refused when it is made.
 
-    memory    what is kept of labelled data: none, labels (all of them: SMB), herding (a fixed number by
-              mean-of-feature), all (every image, labelled or not: joint training)
-    umb       unlabelled images kept (UMB), as a multiple of G's bytes; 0 for none, an int n ≥ 100 for n images
-    head      linear, or cosine with the Unified Classifier's losses
-    penalty   on C: none, ewc, si, mas;  penalty_on: sl (supervised loss) or sl+ul (both)
-    gan       are G and D trained?
-    replay    of generated images into C: none, online, offline-all, offline-last
-    stabilize D's important parameters (Eqs. 8–10)?
+    memory      what is kept of labelled data: none, labels (all of them: SMB), herding (a fixed number by
+                mean-of-feature), all (every image, labelled or not: joint training)
+    umb_of_G    unlabelled images kept (UMB), as a multiple of G's bytes, or
+    umb_images  as a number of images
+    head        linear, or cosine with the Unified Classifier's losses
+    penalty     on C: none, ewc, si, mas;  penalty_on: sl (supervised loss) or sl+ul (both)
+    gan         are G and D trained?
+    replay      of generated images into C: none, online, offline-all, offline-last
+    stabilize   D's important parameters (Eqs. 8–10)?
+
+    >>> Method("x", "X", "nowhere", replay="online")
+    Traceback (most recent call last):
+        ...
+    ordisco.errors.UsageError: method 'x': replay needs a GAN, set gan=True
     """
 
     name: str
     title: str
     where: str
-    memory: str = "none"
-    umb: float = 0
-    head: str = "linear"
-    penalty: str = "none"
-    penalty_on: str = "sl"
+    memory: Memory = "none"
+    umb_of_G: float = 0
+    umb_images: int = 0
+    head: Head = "linear"
+    penalty: PenaltyName = "none"
+    penalty_on: PenaltyOn = "sl"
     gan: bool = False
-    replay: str = "none"
+    replay: Replay = "none"
     stabilize: bool = False
+
+    def __post_init__(self) -> None:
+        for part, hint in get_type_hints(type(self)).items():
+            choices = get_args(hint)
+            if choices and getattr(self, part) not in choices:
+                raise UsageError(f"method {self.name!r}: {part} = {getattr(self, part)!r} is not one of {choices}")
+        if self.umb_of_G < 0 or self.umb_images < 0 or (self.umb_of_G and self.umb_images):
+            raise UsageError(f"method {self.name!r}: a UMB has umb_of_G or umb_images, not both and not below 0")
+        if not self.gan and (self.replay != "none" or self.stabilize):
+            part = "stabilize" if self.stabilize else "replay"
+            raise UsageError(f"method {self.name!r}: {part} needs a GAN, set gan=True")
+
+    @property
+    def has_umb(self) -> bool:
+        """Are unlabelled images kept?"""
+        return self.umb_of_G > 0 or self.umb_images > 0
+
+    @property
+    def offline(self) -> bool:
+        """Are saved generators replayed?"""
+        return self.replay in ("offline-all", "offline-last")
+
+    def steps_of(self, increment: int, steps: int) -> int:
+        """Training steps of an increment, counted from 0; offline replay makes as many again for each old one."""
+        return steps * (increment + 1 if self.offline else 1)
 
 
 TABLE: tuple[Method, ...] = (
@@ -39,13 +78,13 @@ TABLE: tuple[Method, ...] = (
     Method("st", "ST", "Figs. 1, 7"),
     Method("smb", "SMB", "Figs. 1, 5, 7, 9, Tables 2, 3, 5, 6, 9, 10", memory="labels"),
     Method("smb-mof", "SMB-mof", "Table 6, Fig. 12", memory="herding"),
-    Method("smb+umb", "SMB+UMB", "Figs. 5, 9, Tables 2, 5, 10", memory="labels", umb=1),
-    Method("smb+4umb", "SMB+4×UMB", "Table 10", memory="labels", umb=4),
-    Method("smb+umb-500", "SMB+UMB (500)", "Fig. 8", memory="labels", umb=500),
-    Method("smb+umb-1000", "SMB+UMB (1,000)", "Fig. 8", memory="labels", umb=1_000),
-    Method("smb+umb-10000", "SMB+UMB (10,000)", "Figs. 1, 8", memory="labels", umb=10_000),
-    Method("smb+umb+uc", "SMB+UMB+UC", "Figs. 5, 9, Tables 5, 10", memory="labels", umb=1, head="cosine"),
-    Method("smb+4umb+uc", "SMB+4×UMB+UC", "Table 10", memory="labels", umb=4, head="cosine"),
+    Method("smb+umb", "SMB+UMB", "Figs. 5, 9, Tables 2, 5, 10", memory="labels", umb_of_G=1),
+    Method("smb+4umb", "SMB+4×UMB", "Table 10", memory="labels", umb_of_G=4),
+    Method("smb+umb-500", "SMB+UMB (500)", "Fig. 8", memory="labels", umb_images=500),
+    Method("smb+umb-1000", "SMB+UMB (1,000)", "Fig. 8", memory="labels", umb_images=1_000),
+    Method("smb+umb-10000", "SMB+UMB (10,000)", "Figs. 1, 8", memory="labels", umb_images=10_000),
+    Method("smb+umb+uc", "SMB+UMB+UC", "Figs. 5, 9, Tables 5, 10", memory="labels", umb_of_G=1, head="cosine"),
+    Method("smb+4umb+uc", "SMB+4×UMB+UC", "Table 10", memory="labels", umb_of_G=4, head="cosine"),
     Method("ewc-sl", "EWC-sl", "Figs. 1, 7, Table 8", penalty="ewc"),
     Method("ewc-sl+ul", "EWC-sl+ul", "Figs. 1, 7, Table 8", penalty="ewc", penalty_on="sl+ul"),
     Method("si-sl", "SI-sl", "Figs. 1, 7, Table 8", penalty="si"),

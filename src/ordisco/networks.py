@@ -1,4 +1,4 @@
-"""The three networks of a learner with the teacher, their flat vectors and their optimisers."""
+"""The networks of a learner: C, its teacher C′, G and D, with their flat vectors and their optimisers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Adam
 
 from ordisco.nets import Flat, make_classifier, make_discriminator, make_generator
-from ordisco.settings import LearnerSettings
+from ordisco.nets.modes import running
+from ordisco.settings import GanSettings, LearnerSettings
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,6 @@ class Layout:
 
     def relay(self, vector: Tensor) -> Tensor:
         """A vector over the old parameters as one over the new; new entries are 0."""
-        if len(vector.shape) != 1 or len(vector) != sum(shape.numel() for shape in self.old):
-            return vector  # not a vector over the parameters
         parts = []
         pieces = vector.split([shape.numel() for shape in self.old])
         for piece, old, new in zip(pieces, self.old, self.new, strict=True):
@@ -79,60 +77,75 @@ class Network:
             self.optimizer.state[self.flat.vector] = {k: v.to(device, copy=True) for k, v in moments.items()}
 
 
+Shape = tuple[int, int, int]
+
+
+class Gan:
+    """G and D and, where the settings ask for one, the moving average of G."""
+
+    def __init__(self, settings: GanSettings, image_shape: Shape, num_classes: int, device: torch.device) -> None:
+        self.settings = settings
+        self.G = Network(make_generator(settings, image_shape, num_classes), device)
+        self.D = Network(make_discriminator(settings, image_shape, num_classes), device)
+        self.G_mean: Network | None = None
+        if settings.g_ema > 0:
+            self.G_mean = Network(copy.deepcopy(self.G.module).eval().requires_grad_(False), device)
+
+    @property
+    def sampler(self) -> Network:
+        """The generator that replays: the moving average of G if there is one."""
+        return self.G if self.G_mean is None else self.G_mean
+
+    def start_optimizers(self) -> None:
+        """Fresh optimisers for an increment."""
+        betas = (self.settings.gan_beta1, self.settings.gan_beta2)
+        self.G.start_optimizer(self.settings.g_lr, betas)
+        self.D.start_optimizer(self.settings.d_lr, betas)
+
+
 class Networks:
     """C, its teacher C′ and, where a method has a GAN, G and D."""
 
     def __init__(
         self,
         settings: LearnerSettings,
-        image_shape: tuple[int, int, int],
+        image_shape: Shape,
         num_classes: int,
         head: str,
         gan: bool,
         device: torch.device,
     ) -> None:
-        c, g = settings.classifier, settings.gan
-        self.settings = settings
+        c = settings.classifier
+        self.settings = c
         self.capacity = num_classes
         self.C = Network(make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, head), device)
         self.teacher = Network(copy.deepcopy(self.C.module).eval().requires_grad_(False), device)
-        self.G: Network | None = None
-        self.D: Network | None = None
-        self.G_mean: Network | None = None  # the moving average of G
-        if gan:
-            self.G = Network(make_generator(g, image_shape, num_classes), device)
-            self.D = Network(make_discriminator(g, image_shape, num_classes), device)
-            if g.g_ema > 0:
-                self.G_mean = Network(copy.deepcopy(self.G.module).eval().requires_grad_(False), device)
+        self.gan = Gan(settings.gan, image_shape, num_classes, device) if gan else None
 
     def named(self) -> Iterator[tuple[str, Network]]:
         """Those that there are, by the paper's names."""
-        networks = (("C", self.C), ("teacher", self.teacher), ("G", self.G), ("D", self.D), ("G_mean", self.G_mean))
-        for name, network in networks:
-            if network is not None:
-                yield name, network
+        yield "C", self.C
+        yield "teacher", self.teacher
+        if self.gan is not None:
+            yield "G", self.gan.G
+            yield "D", self.gan.D
+            if self.gan.G_mean is not None:
+                yield "G_mean", self.gan.G_mean
 
     def start_optimizers(self) -> None:
         """Fresh optimisers for an increment."""
-        c, g = self.settings.classifier, self.settings.gan
-        self.C.start_optimizer(c.c_lr, (c.c_beta1, c.c_beta2))
-        if self.G is not None and self.D is not None:
-            self.G.start_optimizer(g.g_lr, (g.gan_beta1, g.gan_beta2))
-            self.D.start_optimizer(g.d_lr, (g.gan_beta1, g.gan_beta2))
+        self.C.start_optimizer(self.settings.c_lr, (self.settings.c_beta1, self.settings.c_beta2))
+        if self.gan is not None:
+            self.gan.start_optimizers()
 
     def stop_optimizers(self) -> None:
         """Forget the optimisers' moments."""
         for _, network in self.named():
             network.optimizer = None
 
-    @property
-    def sampler(self) -> Network | None:
-        """The generator that replays: the moving average of G if there is one."""
-        return self.G if self.G_mean is None else self.G_mean
-
     def train(self) -> None:
         """C and G in training mode; C′ and the moving average of G stay in evaluation mode but for `teaching`."""
-        for network in (self.C, self.G):
+        for network in (self.C, None if self.gan is None else self.gan.G):
             if network is not None and not network.module.training:
                 network.module.train()
 
@@ -143,21 +156,14 @@ class Networks:
         Its own running statistics trail C's while the weights move fast; used for teaching, they make C′ call
         everything one class. They are neither used nor changed here.
         """
-        drops = [part for part in self.teacher.module.modules() if isinstance(part, nn.Dropout)]
-        for drop in drops:
-            drop.training = self.settings.classifier.teacher_dropout
-        try:
-            with by_mini_batch(self.teacher.module):
-                yield self.teacher.module
-        finally:
-            for drop in drops:
-                drop.training = False
+        with running(self.teacher.module, norms=True, others=self.settings.teacher_dropout):
+            yield self.teacher.module
 
     def grow(self, num_classes: int) -> dict[str, Layout]:
         """Make room for more classes in every network."""
         old, self.capacity = self.capacity, num_classes
         layouts = {name: network.grow(num_classes) for name, network in self.named()}
-        for averaged in (self.teacher, self.G_mean):
+        for averaged in (self.teacher, None if self.gan is None else self.gan.G_mean):
             if averaged is not None:
                 averaged.module.requires_grad_(False)
         heads = (network.module.head.parameters() for network in (self.teacher, self.C))  # type: ignore[union-attr]
@@ -174,17 +180,3 @@ class Networks:
         """Put a checkpoint back."""
         for name, network in self.named():
             network.load(name, tensors)
-
-
-@contextmanager
-def by_mini_batch(module: nn.Module) -> Iterator[None]:
-    """A network whose batch norm uses the mini-batch and leaves its running statistics alone."""
-    norms = [part for part in module.modules() if isinstance(part, _BatchNorm)]
-    before = [norm.training for norm in norms]
-    for norm in norms:
-        norm.training, norm.track_running_stats = True, False
-    try:
-        yield
-    finally:
-        for norm, was in zip(norms, before, strict=True):
-            norm.training, norm.track_running_stats = was, True

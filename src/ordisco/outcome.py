@@ -24,7 +24,7 @@ SAMPLES_PER_CLASS = 10
 
 def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, index: int) -> None:
     """A grid of generated images from fixed noise, a row a class; nothing for methods without a generator."""
-    if learner.nets.G is None:
+    if not learner.has_generator:
         return
     labels = sorted(learner.classes)
     images = learner.sample(torch.tensor(labels).repeat_interleave(SAMPLES_PER_CLASS), seed=0)
@@ -52,7 +52,7 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         ("Accuracy on the classes seen", "figures/accuracy.png"),
         ("Confusion", "figures/confusion.png"),
     ]
-    if learner.nets.G is not None:
+    if learner.has_generator:
         figures.append(("Generated images, a row a class", f"samples/increment-{len(records):02d}.png"))
     facts = {
         "stream": f"{stream.name} ({stream.scenario}, seed {stream.seed})",

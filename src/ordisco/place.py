@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from ordisco.checkpoint import Fits
+from ordisco.checks import check_image_shape
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.expected import check_forms, check_numbers, check_whole
-from ordisco.learner import check_image_shape
 from ordisco.methods import method
 from ordisco.networks import Networks
 from ordisco.stream import Stream
@@ -59,8 +59,7 @@ def check_position(learner: dict[str, Any], config: RunConfig, stream: Stream) -
     check_whole("capacity", learner["capacity"], stream.num_classes, stream.num_classes)
     under_way, done = learner["step_in_increment"], learner["increments"]
     check_whole("increments", done, 0, len(stream) - (1 if under_way else 0))
-    steps, growing = config.learner.step.steps, method(config.method).replay.startswith("offline")
-    made = [steps * (index + 1 if growing else 1) for index in range(done + 1)]
+    made = [method(config.method).steps_of(index, config.learner.step.steps) for index in range(done + 1)]
     check_whole("step_in_increment", under_way, 0, made[-1])
     total = sum(made[:-1]) + under_way
     check_whole("total_steps", learner["total_steps"], total, total)

@@ -118,11 +118,11 @@ def trial(settings: LearnerSettings, image_shape: tuple[int, int, int]) -> None:
     """C, G and D forward and backward in bf16 on a few images of noise."""
     fabric = Fabric(accelerator="cpu", devices=1, precision=BF16)
     nets = Networks(settings, image_shape, CLASSES, "linear", True, fabric.device)
-    assert nets.G is not None and nets.D is not None
+    assert nets.gan is not None
     y = torch.arange(IMAGES) % CLASSES
     with fabric.autocast():
-        made = nets.G.module(torch.randn(IMAGES, settings.gan.z_dim), y)
-        d, c = nets.D.module(made), nets.C.module(torch.randn(IMAGES, *image_shape))
+        made = nets.gan.G.module(torch.randn(IMAGES, settings.gan.z_dim), y)
+        d, c = nets.gan.D.module(made), nets.C.module(torch.randn(IMAGES, *image_shape))
     (d.float().square().mean() + c.float().square().mean()).backward()
 
 

@@ -30,7 +30,7 @@ def make_fabric(machine: MachineSettings) -> Fabric:
         fabric = Fabric(
             accelerator=machine.accelerator,
             devices=machine.devices,
-            precision=machine.precision,  # type: ignore[arg-type]
+            precision=machine.precision,
             strategy="ddp" if machine.devices > 1 else "auto",
         )
     except (RuntimeError, ValueError) as error:

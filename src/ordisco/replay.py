@@ -1,73 +1,42 @@
-"""Where replayed images come from: the living generator (ORDisCo) or saved ones (the paper's two offline ways)."""
+"""Which images are replayed into C, and how strongly: those of the living generator (ORDisCo) or of saved ones."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-
 import torch
-from torch import Tensor, nn
 
-from ordisco.nets import AnyGenerator, Flat
-from ordisco.nets.generator import ConditionalBatchNorm
-
-
-def draw_noise(count: int, z_dim: int, num_classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Z ~ N(0, 1) and y′ uniform over the classes seen so far."""
-    y = torch.randint(num_classes, (count,), device=device)
-    return torch.randn(count, z_dim, device=device), y
+from ordisco.batch import Pairs
+from ordisco.generators import draw_noise
+from ordisco.nets.modes import running
+from ordisco.networks import Gan
+from ordisco.state import Setup, State
 
 
-class SavedGenerators:
-    """Generators kept from earlier increments.
-
-    Strategy (1), `offline-all`: one of every increment, storage O(B). Strategy (2), `offline-last`: only the
-    last one, storage O(1). Both replay as many images of each old increment as there are new ones, so the steps of
-    increment b grow as b and the time of the stream as O(B²) when C is evaluated after every increment.
-    """
-
-    def __init__(self, keep_all: bool) -> None:
-        self.keep_all = keep_all
-        self.saved: list[tuple[Flat, int]] = []  # each generator, and how many classes had been seen
-
-    def __len__(self) -> int:
-        return len(self.saved)
-
-    @property
-    def bytes(self) -> int:
-        """Storage of the saved generators."""
-        return sum(flat.theta.nbytes + flat.buffers.nbytes for flat, _ in self.saved)
-
-    def save(self, G: nn.Module, num_classes: int) -> None:
-        """Keep the generator as it is now."""
-        entry = (Flat(copy.deepcopy(G).eval().requires_grad_(False)), num_classes)
-        self.saved = [*self.saved, entry] if self.keep_all else [entry]
-
-    @torch.no_grad()
-    def draw(self, count: int, z_dim: int) -> tuple[Tensor, Tensor]:
-        """Images and class slots from a saved generator chosen at random."""
-        flat, num_classes = self.saved[int(torch.randint(len(self.saved), (1,)))]
-        z, y = draw_noise(count, z_dim, num_classes, flat.theta.device)
-        return flat.module(z, y), y
-
-    def state(self) -> dict[str, Tensor]:
-        """The tensors to save."""
-        capacities = [len(_rows(flat.module)) for flat, _ in self.saved]
-        counts = [count for _, count in self.saved]
-        tensors = {"saved.classes": torch.tensor([counts, capacities], dtype=torch.int64)}
-        for i, (flat, _) in enumerate(self.saved):
-            tensors |= flat.state(f"saved.{i}")
-        return tensors
-
-    def load(self, tensors: dict[str, Tensor], build: Callable[[int], AnyGenerator]) -> None:
-        """Take over saved tensors; `build(capacity)` makes an empty generator."""
-        self.saved = []
-        for i, (count, capacity) in enumerate(tensors["saved.classes"].t().tolist()):
-            flat = Flat(build(capacity).eval().requires_grad_(False))
-            flat.load(f"saved.{i}", tensors)
-            self.saved.append((flat, count))
+def replayed(setup: Setup, state: State, generated: Pairs | None, progress: float) -> Pairs | None:
+    """What is replayed into C; None where there is nothing, or nothing yet."""
+    s, saved = setup.settings, state.memories.generators
+    if saved is not None:
+        return Pairs(*saved.draw(s.step.batch_generated, s.gan.z_dim)) if len(saved) else None
+    if setup.method.replay == "online" and state.nets.gan is not None and generated is not None:
+        return replayed_online(setup, state, state.nets.gan, generated, progress)
+    return None
 
 
-def _rows(G: nn.Module) -> Tensor:
-    """A parameter of G with one row a class."""
-    return next(part.scale for part in G.modules() if isinstance(part, ConditionalBatchNorm))
+def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs, progress: float) -> Pairs | None:
+    """The very images just generated; or images of the moving average of G, or of old classes only."""
+    s, classes = setup.settings, state.classes
+    only_old = progress < s.replay.replay_new and classes.new > 0
+    if gan.G_mean is None and not only_old:
+        return generated.detach()
+    count = classes.before if only_old else len(classes)
+    if count == 0:
+        return None
+    z, y = draw_noise(s.step.batch_generated, s.gan.z_dim, count, setup.device)
+    with torch.no_grad(), setup.fabric.autocast(), running(gan.sampler.module, norms=True):
+        return Pairs(gan.sampler.module(z, y).float(), y)
+
+
+def replay_ramp(progress: float, start: float, ramp: float) -> float:
+    """0 before `start`, then up to 1 in a straight line over the share `ramp` of the increment."""
+    if progress < start:
+        return 0.0
+    return min(1.0, (progress - start) / ramp) if ramp > 0 else 1.0

@@ -25,7 +25,7 @@ from ordisco.place import fits_run
 from ordisco.progress import Display
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory, resume_command, without_none
-from ordisco.step import TRACE
+from ordisco.state import TRACE
 from ordisco.stopping import Interrupted, StopRequest
 from ordisco.stream import Stream
 
@@ -128,7 +128,7 @@ class Run:
         stop, fabric = self.stop.reason is not None, self.learner.fabric
         if fabric.world_size == 1:
             return stop, save
-        losses = self.learner.trace[(self.learner.step_in_increment - 1) % TRACE]
+        losses = self.learner.state.trace[(self.learner.step_in_increment - 1) % TRACE]
         mine = torch.cat([losses, losses.new_tensor([stop, save and self.chief])])
         shared = fabric.all_reduce(mine, reduce_op="mean")
         assert isinstance(shared, Tensor)
@@ -146,17 +146,18 @@ class Run:
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
-            hidden = learner.increment.labels < 0
+            increment = stream[index]
+            hidden = increment.labels < 0
             record: dict[str, Any] = {
                 "kind": "increment",
                 "increment": index + 1,
                 "classes_seen": len(learner.classes),
-                "images": len(learner.increment),
+                "images": len(increment),
                 "labeled": int((~hidden).sum()),
                 "accuracy": evaluation.accuracy,
                 "per_class": {stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
                 "pseudo_label_accuracy": pseudo_label_accuracy(
-                    learner, learner.increment.images[hidden], stream.truth(index)[hidden]
+                    learner, increment.images[hidden], stream.truth(index)[hidden]
                 ),
                 "generated_accuracy": None if self.judge is None else generated_accuracy(learner, self.judge),
                 "confusion": evaluation.confusion.tolist(),
@@ -194,7 +195,7 @@ class Run:
         place = (self.learner.increments, self.learner.total_steps)
         if place == self.saved_place:
             return
-        tensors, state = self.learner.state()
+        tensors, state = self.learner.saved()
         self.check_finite(tensors)
         if self.chief:
             self.directory.check_still_there()
@@ -217,7 +218,7 @@ class Run:
                 self.directory.truncate_metrics(0)
             return
         loaded = checkpoint.load_latest(
-            self.directory.checkpoints, fits_run(self.config, self.stream, self.learner.nets)
+            self.directory.checkpoints, fits_run(self.config, self.stream, self.learner.state.nets)
         )
         for line in loaded.skipped:
             self.display.message(line)
@@ -262,19 +263,17 @@ class Run:
     def start_display(self) -> None:
         """Say what is to be done; offline replay takes more steps in later increments."""
         learner, increments = self.learner, len(self.stream)
-        growing = learner.method.replay.startswith("offline")
-        steps = learner.settings.step.steps
         self.display.start(
             f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
             increments,
-            [steps * (index + 1 if growing else 1) for index in range(increments)],
+            [learner.setup.steps_of(index) for index in range(increments)],
             learner.total_steps,
         )
 
     def show(self, now: float) -> None:
         """Tell the display how far we are."""
         sizes, learner = self.learner.settings.step, self.learner
-        images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.nets.G else 0)
+        images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.has_generator else 0)
         steps = learner.total_steps - self.shown_steps
         rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now

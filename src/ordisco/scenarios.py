@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ordisco.errors import UsageError, shown
 from ordisco.fields import Settings, setting
@@ -23,10 +23,8 @@ class StreamSettings(Settings):
     """The data and how they arrive."""
 
     dataset: str = setting("digits", f"{', '.join(DATASETS)}, or the path of your own folder or CSV file")
-    scenario: str = setting(
-        "new-instance",
-        "every increment holds all classes, or each brings new ones",
-        choices=("new-instance", "new-class"),
+    scenario: Literal["new-instance", "new-class"] = setting(
+        "new-instance", "every increment holds all classes, or each brings new ones"
     )
     increments: int = setting(
         10,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ordisco.errors import UsageError
 from ordisco.fields import Settings, setting
@@ -30,7 +30,7 @@ class StepSettings(Settings):
 class ClassifierSettings(Settings):
     """The classifier C and its teacher C′."""
 
-    c_net: str = setting("nine-conv", "architecture of C", choices=("nine-conv", "wrn-28"))
+    c_net: Literal["nine-conv", "wrn-28"] = setting("nine-conv", "architecture of C")
     c_width: int = setting(128, "channels of C's first convolution (32 is WRN-28-2)", low=1, high=WIDTH)
     dropout: float = setting(0.5, "dropout in C", low=0.0, high=0.95)
     c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0, high=WEIGHT)
@@ -44,28 +44,23 @@ class ClassifierSettings(Settings):
 class UnlabeledSettings(Settings):
     """The unlabelled loss L_ul."""
 
-    unlabeled_loss: str = setting(
-        "mean-teacher",
-        "loss on unlabelled images",
-        choices=("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch", "none"),
+    unlabeled_loss: Literal["mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch", "none"] = setting(
+        "mean-teacher", "loss on unlabelled images"
     )
     consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0, high=WEIGHT)
     consistency_ramp: float = setting(0.5, "share of each increment over which the weight ramps up", low=0.0, high=1.0)
     threshold: float = setting(0.95, "least confidence of a pseudo-label (pseudo-label, fixmatch)", low=0.0, high=1.0)
-    labeller: str = setting(
-        "student", "who gives FixMatch's pseudo-labels: C, or its moving average C′", choices=("student", "teacher")
+    labeller: Literal["student", "teacher"] = setting(
+        "student", "who gives FixMatch's pseudo-labels: C, or its moving average C′"
     )
-    student_view: str = setting(
-        "weak",
-        "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's",
-        choices=("weak", "strong"),
+    student_view: Literal["weak", "strong"] = setting(
+        "weak", "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's"
     )
     vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0, high=WEIGHT)
-    align: str = setting(
+    align: Literal["none", "pseudo-labels", "all"] = setting(
         "none",
         "distribution alignment with the class frequencies of the increment's labels: of pseudo-labels for D, "
         "or of these and of the targets of the unlabelled loss",
-        choices=("none", "pseudo-labels", "all"),
     )
 
 
@@ -73,25 +68,23 @@ class UnlabeledSettings(Settings):
 class GanSettings(Settings):
     """The generator G and the discriminator D."""
 
-    gan_net: str = setting(
-        "residual", "architecture of G and D: residual (the paper) or plain convolutions", choices=("residual", "dcgan")
+    gan_net: Literal["residual", "dcgan"] = setting(
+        "residual", "architecture of G and D: residual (the paper) or plain convolutions"
     )
     g_width: int = setting(256, "channels of G (dcgan: at full size, doubled at each half)", low=1, high=WIDTH)
     d_width: int = setting(256, "channels of D (dcgan: at full size, doubled at each half)", low=1, high=WIDTH)
     z_dim: int = setting(256, "length of the noise z", low=1, high=65_536)
     d_tail: int = setting(2, "residual blocks of D after those that halve the side (residual)", low=0, high=64)
-    d_head: str = setting("pool", "D's head sees the pooled or the flat last map (residual)", choices=("pool", "flat"))
+    d_head: Literal["pool", "flat"] = setting("pool", "D's head sees the pooled or the flat last map (residual)")
     g_lr: float = setting(1e-4, "learning rate of G (Adam)", low=0.0, high=WEIGHT)
     d_lr: float = setting(1e-4, "learning rate of D (Adam)", low=0.0, high=WEIGHT)
     gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
     gan_beta2: float = setting(0.99, "Adam's second decay for G and D", low=0.0, high=0.99999)
     d_steps: int = setting(5, "D steps a G step", low=1, high=1_000)
-    adversarial: str = setting("hinge", "form of the adversarial terms", choices=("logistic", "hinge"))
+    adversarial: Literal["logistic", "hinge"] = setting("hinge", "form of the adversarial terms")
     alpha: float = setting(0.5, "α of Eq. 4: generated against pseudo-labelled pairs", low=0.0, high=1.0)
-    third_term: str = setting(
-        "argmax",
-        "third term of Eq. 4: on C's most likely class, or expected over C's probabilities",
-        choices=("argmax", "expectation"),
+    third_term: Literal["argmax", "expectation"] = setting(
+        "argmax", "third term of Eq. 4: on C's most likely class, or expected over C's probabilities"
     )
     pseudo_real: float = setting(
         0.0,

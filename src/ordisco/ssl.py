@@ -1,23 +1,23 @@
 """The unlabelled losses of C (Eq. 3 and its alternatives), each one term of L_ul per image.
 
-A loss first names the images that the student C and the teacher C' must see, then scores their logits. The
-learner thereby runs C once a step on the views of all its terms. No gradient flows into a target.
+A loss names the images that the student C and the teacher C' must see, then the targets that their logits give, then
+its value. The learner thereby runs C once a step on the views of all its terms, and may align the targets with the
+classes it expects before they are used. No gradient flows into a target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from ordisco.fields import Settings, setting
 from ordisco.losses import consistency
+from ordisco.nets.modes import running
 from ordisco.settings import UnlabeledSettings
 
 
@@ -29,7 +29,6 @@ class Views(NamedTuple):
 
 
 Logits = tuple[Tensor, ...]
-Align = Callable[[Tensor], Tensor]
 
 
 class Augment(Protocol):
@@ -58,42 +57,47 @@ class UnlabeledLoss(Protocol):
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
         """The images that the student and the teacher are to classify."""
 
-    def loss(self, student: Logits, teacher: Logits, align: Align) -> Tensor:
+    def targets(self, student: Logits, teacher: Logits) -> Tensor | None:
+        """Class probabilities (n, k) that may be aligned; None where the loss has no such target."""
+
+    def loss(self, student: Logits, targets: Tensor | None) -> Tensor:
         """The loss of each image (n,), with a gradient to the student's logits only."""
-
-
-def identity(p: Tensor) -> Tensor:
-    """No alignment: the targets as the model gives them."""
-    return p
 
 
 @dataclass(frozen=True)
 class MeanTeacher(Settings):
     """‖C(x, ε) − C'(x, ε')‖² between class probabilities (Eq. 3; Tarvainen & Valpola 2017)."""
 
-    reduction: str = setting("sum", "over classes: sum (Eq. 3) or mean (Triple-GAN)", choices=("sum", "mean"))
+    reduction: Literal["sum", "mean"] = setting("sum", "over classes: sum (Eq. 3) or mean (Triple-GAN)")
     strong: bool = setting(False, "the student's noise ε is a strong view instead of a weak one")
 
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
         """One view each, the teacher's a weak one."""
         return Views((augment.strong(x) if self.strong else augment.weak(x),), (augment.weak(x),))
 
-    def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
-        """Squared distance to the (aligned) probabilities of the teacher."""
-        return _squared_distance(student[0], align(_target(teacher[0])), self.reduction)
+    def targets(self, student: Logits, teacher: Logits) -> Tensor:
+        """The probabilities of the teacher."""
+        return _target(teacher[0])
+
+    def loss(self, student: Logits, targets: Tensor | None) -> Tensor:
+        """Squared distance to the targets."""
+        return _squared_distance(student[0], _given(targets), self.reduction)
 
 
 @dataclass(frozen=True)
 class PiModel(Settings):
     """‖C(x, ε) − C(x, ε')‖² with the second view as a constant target (Laine & Aila 2017)."""
 
-    reduction: str = setting("sum", "over classes: sum (Eq. 3) or mean (Oliver et al.)", choices=("sum", "mean"))
+    reduction: Literal["sum", "mean"] = setting("sum", "over classes: sum (Eq. 3) or mean (Oliver et al.)")
 
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
         """Two weak views for the student."""
         return Views((augment.weak(x), augment.weak(x)), ())
 
-    def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
+    def targets(self, student: Logits, teacher: Logits) -> None:
+        """None: the two views are compared as they are."""
+
+    def loss(self, student: Logits, targets: Tensor | None = None) -> Tensor:
         """Squared distance to the student's own probabilities on the other view."""
         return _squared_distance(student[0], _target(student[1]), self.reduction)
 
@@ -108,9 +112,13 @@ class PseudoLabel(Settings):
         """One weak view for the student."""
         return Views((augment.weak(x),), ())
 
-    def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
-        """Cross entropy with the argmax of the student's own (aligned) probabilities."""
-        return _confident_cross_entropy(student[0], align(_target(student[0])), self.threshold)
+    def targets(self, student: Logits, teacher: Logits) -> Tensor:
+        """The student's own probabilities."""
+        return _target(student[0])
+
+    def loss(self, student: Logits, targets: Tensor | None) -> Tensor:
+        """Cross entropy with the argmax of the targets."""
+        return _confident_cross_entropy(student[0], _given(targets), self.threshold)
 
 
 @dataclass(frozen=True)
@@ -125,10 +133,13 @@ class FixMatch(Settings):
         strong, weak = augment.strong(x), augment.weak(x)
         return Views((strong,), (weak,)) if self.teacher else Views((strong, weak), ())
 
-    def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
-        """Cross entropy of the strong view with the weak view's (aligned) label."""
-        labeller = teacher[0] if self.teacher else student[1]
-        return _confident_cross_entropy(student[0], align(_target(labeller)), self.threshold)
+    def targets(self, student: Logits, teacher: Logits) -> Tensor:
+        """The probabilities of the weak view."""
+        return _target(teacher[0] if self.teacher else student[1])
+
+    def loss(self, student: Logits, targets: Tensor | None) -> Tensor:
+        """Cross entropy of the strong view with the argmax of the targets."""
+        return _confident_cross_entropy(student[0], _given(targets), self.threshold)
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,7 @@ class VAT(Settings):
         C runs without dropout, whose noise would hide a step of length ξ, and leaves no trace in batch norm.
         """
         d = _unit(torch.randn_like(x))
-        with stilled(classifier), torch.enable_grad():
+        with running(classifier, others=False), torch.enable_grad():
             with torch.no_grad():
                 log_p = F.log_softmax(classifier(x), dim=1)
             for _ in range(self.iterations):
@@ -161,7 +172,10 @@ class VAT(Settings):
                 d = _unit(gradient)
         return d
 
-    def loss(self, student: Logits, teacher: Logits, align: Align = identity) -> Tensor:
+    def targets(self, student: Logits, teacher: Logits) -> None:
+        """None: p(x) is compared with p(x + r) as it is."""
+
+    def loss(self, student: Logits, targets: Tensor | None = None) -> Tensor:
         """KL to the adversarial view, whose target p(x) is constant, plus entropy, whose p(x) is not."""
         log_p, log_q = (F.log_softmax(logits, dim=1) for logits in student)
         entropy = -(log_p.exp() * log_p).sum(1)
@@ -194,30 +208,6 @@ def make_unlabeled_loss(settings: UnlabeledSettings) -> UnlabeledLoss | None:
             return UNLABELED_LOSSES[name]()
 
 
-@contextmanager
-def stilled(classifier: Classifier) -> Iterator[None]:
-    """C without dropout and without updates of batch norm's running statistics.
-
-    Batch norm keeps its mode: in training it normalises by the mini-batch, as in the step that follows.
-    """
-    modules = list(classifier.modules())
-    training = [module.training for module in modules]
-    norms = [module for module in modules if isinstance(module, _BatchNorm)]
-    tracked = [norm.track_running_stats for norm in norms]
-    try:
-        for module in modules:
-            module.training = module.training and isinstance(module, _BatchNorm)
-        for norm in norms:
-            # Decides nothing in evaluation mode; in training it stops the update and the batch count.
-            norm.track_running_stats = False
-        yield
-    finally:
-        for module, was in zip(modules, training, strict=True):
-            module.training = was
-        for norm, was in zip(norms, tracked, strict=True):
-            norm.track_running_stats = was
-
-
 def align_distribution(p: Tensor, target: Tensor, running_mean: Tensor) -> Tensor:
     """Distribution alignment (ReMixMatch): normalise(p · target / running_mean).
 
@@ -235,6 +225,12 @@ def update_running_mean(running_mean: Tensor, p: Tensor, decay: float = 0.99) ->
 
 def _target(logits: Tensor) -> Tensor:
     return logits.detach().softmax(1)
+
+
+def _given(targets: Tensor | None) -> Tensor:
+    if targets is None:
+        raise ValueError("this loss needs targets")
+    return targets
 
 
 def _squared_distance(logits: Tensor, target: Tensor, reduction: str) -> Tensor:

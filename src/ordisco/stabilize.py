@@ -1,22 +1,18 @@
-"""Eqs. 8–10: D's parameters that matter for judging (old unlabelled image, pseudo-label) pairs stay near."""
+"""Eqs. 8–10: D's parameters that matter for judging (old unlabelled image, pseudo-label) pairs stay near.
+
+The second term of Eq. 8 is `penalties.quadratic` with ξ for Ω.
+"""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from ordisco.data import normalize
 from ordisco.losses import pair
-from ordisco.per_image import mean_per_image_gradient
+from ordisco.penalties import Evidence, Penalty
 
 
-def penalty(theta: Tensor, anchor: Tensor, xi: Tensor, weight: float) -> Tensor:
-    """The second term of Eq. 8: λ Σ_i ξ_i (θ_i − θ_i*)²."""
-    return weight * torch.dot(xi, (theta - anchor).square())
-
-
-def add_penalty_gradient_(grad: Tensor, theta: Tensor, anchor: Tensor, xi: Tensor, weight: float) -> None:
-    """Add the gradient of `penalty`, 2 λ ξ (θ − θ*), to `grad` in place."""
+def add_gradient_(grad: Tensor, theta: Tensor, anchor: Tensor, xi: Tensor, weight: float) -> None:
+    """Add the gradient of Eq. 8's second term, 2 λ ξ (θ − θ*), to `grad` in one operation: D is the largest network."""
     grad.addcmul_(xi, theta - anchor, value=2.0 * weight)
 
 
@@ -25,14 +21,28 @@ def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:
     return ((count - 1) * old + new) / count
 
 
-def importance(D: nn.Module, images: Tensor, labels: Tensor, chunk: int) -> Tensor:
-    """Eq. 10: ξ_b = E_x |∂ ‖D(x, C(x))‖² / ∂θ|, the mean of absolute per-image gradients.
+class Stabilizer(Penalty):
+    """λ Σ ξ_i (θ_i − θ_i*)² on D; ξ is measured on the unlabelled images, with the labels that C′ gives them."""
 
-    `images` are the increment's unlabelled images (uint8) and `labels` their pseudo-labels; `chunk` bounds the memory.
-    """
+    def add_gradient_(self, grad: Tensor, theta: Tensor) -> None:
+        """Add its gradient at θ to that of Eq. 4."""
+        if self.holds:
+            add_gradient_(grad, theta, self.vectors["anchor"], self.vectors["importance"], self.weight)
 
-    def squared(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-        return pair(network(x), y).square().sum()
+    def importance(self, evidence: Evidence) -> Tensor:
+        """Eq. 10: ξ_b = E_x |∂ ‖D(x, C(x))‖² / ∂θ|, the mean of absolute per-image gradients."""
 
-    batches = zip(images.split(chunk), labels.split(chunk), strict=True)
-    return mean_per_image_gradient(D, squared, ((normalize(x), y) for x, y in batches), power=1, chunk=chunk)
+        def squared(D: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+            return pair(D(x), y).square().sum()
+
+        return evidence.mean_gradient(squared, power=1)
+
+    def joined(self, new: Tensor) -> Tensor:
+        """Eq. 9."""
+        old = self.vectors.get("importance")
+        return new if old is None else running_mean(old, new, self.count + 1)
+
+    def end(self, theta: Tensor, evidence: Evidence) -> None:
+        """θ* is D after every increment, also after one without unlabelled images."""
+        super().end(theta, evidence)
+        self.vectors["anchor"] = theta.detach().clone()

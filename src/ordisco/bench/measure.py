@@ -55,10 +55,10 @@ def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisc
     learner = Learner(method(method_name), CLASSES, PRESET_IMAGES[name], settings, fabric=fabric)
     increment = random_increment(PRESET_IMAGES[name], 200, 2, 0)
     learner.begin(increment)
-    learner.classes_before = CLASSES
-    D = learner.nets.D
-    if D is not None:  # as after an increment, without the time of measuring importances
-        learner.kept.xi, learner.kept.anchor = torch.ones_like(D.flat.theta), D.flat.theta.clone()
+    learner.state.classes.before = CLASSES
+    gan, penalty = learner.state.nets.gan, learner.state.memories.penalty_on_D
+    if gan is not None and penalty is not None:  # as after an increment, without the time of measuring importances
+        penalty.keep(gan.D.flat.theta, torch.ones_like(gan.D.flat.theta))
     return learner
 
 
@@ -141,7 +141,7 @@ def throughput(name: str, machine: MachineSettings, rounds: int) -> dict[str, fl
     count = 64 if name == "paper" else 512
     images = random_increment(PRESET_IMAGES[name], count, 1, 0).images
     labels = torch.arange(count) % CLASSES
-    tensors, state = learner.state()
+    tensors, state = learner.saved()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
         predict, sample, save, load = turns(

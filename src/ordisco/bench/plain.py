@@ -1,4 +1,4 @@
-"""The training step of ORDisCo written the straightforward way: the oracle of `step.py` and `adversary.py`.
+"""The training step of ORDisCo written the straightforward way: the oracle of `step.py` and `gan_step.py`.
 
 The same equations on the same draws: images augmented one by one, a call of the networks for each loss term,
 channels-first layout, the penalty by autograd over the parameters, and a loop over the parameters for Adam and the
@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from ordisco import losses
 from ordisco.bench import plain_images
+from ordisco.generators import draw_noise
 from ordisco.learner import Learner
 from ordisco.nets import classifier, dcgan, discriminator, generator
-from ordisco.networks import by_mini_batch
-from ordisco.replay import draw_noise
+from ordisco.nets.modes import running
+from ordisco.replay import replay_ramp
 from ordisco.ssl import align_distribution, update_running_mean
-from ordisco.step import replay_ramp
 
 
 class PlainStep:
@@ -32,12 +32,13 @@ class PlainStep:
     def __init__(self, learner: Learner) -> None:
         self.learner, self.settings = learner, learner.settings
         c, g, u = self.settings.classifier, self.settings.gan, self.settings.unlabeled
-        assert learner.nets.G is not None and learner.nets.D is not None
+        self.state, gan = learner.state, learner.state.nets.gan
+        assert gan is not None
         assert g.d_steps == 1
         assert u.unlabeled_loss == "mean-teacher" or (u.unlabeled_loss, u.labeller) == ("fixmatch", "teacher")
-        self.C, self.C_prime = learner.nets.C.module, learner.nets.teacher.module
-        self.G, self.D = learner.nets.G.module, learner.nets.D.module
-        self.G_mean = None if learner.nets.G_mean is None else learner.nets.G_mean.module
+        self.C, self.C_prime = learner.state.nets.C.module, learner.state.nets.teacher.module
+        self.G, self.D = gan.G.module, gan.D.module
+        self.G_mean = None if gan.G_mean is None else gan.G_mean.module
         betas = (g.gan_beta1, g.gan_beta2)
         self.adam = {
             "C": self.optimizer(self.C, c.c_lr, (c.c_beta1, c.c_beta2)),
@@ -56,20 +57,21 @@ class PlainStep:
             return self._step()
 
     def _step(self) -> dict[str, float]:
-        learner, s = self.learner, self.settings
-        learner.nets.train()
-        self.k, self.progress = len(learner.classes), learner.step_in_increment / learner.steps
+        learner, state, s = self.learner, self.state, self.settings
+        state.nets.train()
+        self.k, self.progress = len(state.classes), state.step / learner.steps
         replay_weight = s.replay.replay_weight * replay_ramp(self.progress, s.replay.replay_start, s.replay.replay_ramp)
 
-        learner.seed_step("data")
-        x_l, y_l = plain_images.draw(learner.labeled, s.step.batch_labeled)
-        x_u, _ = plain_images.draw(learner.unlabeled, s.step.batch_unlabeled)
-        assert y_l is not None
-        learner.seed_step("gan")
+        assert learner.pools is not None
+        self.seed("data")
+        x_l, index = plain_images.draw(learner.pools.images, s.step.batch_labeled)
+        y_l = learner.pools.slots[index]
+        x_u, _ = plain_images.draw(learner.pools.unlabeled, s.step.batch_unlabeled)
+        self.seed("gan")
         z, y_g = self.noise(self.k)
         x_r, y_r = self.replayed(z, y_g) if replay_weight > 0 else (None, None)
 
-        learner.seed_step("classifier")
+        self.seed("classifier")
         x_all = x_u if x_r is None else torch.cat([x_u, x_r])
         strong = s.unlabeled.unlabeled_loss == "fixmatch" or s.unlabeled.student_view == "strong"
         student_view = self.strong(x_all) if strong else self.weak(x_all)
@@ -79,17 +81,21 @@ class PlainStep:
         terms = self.discriminator(x_l, y_l, x_u, p, z, y_g)
         terms["generator"] = self.generator(z, y_g)
 
-        learner.seed_step("student")
+        self.seed("student")
         target = self.taught(teacher_view)
         target = torch.cat([self.align(target[: len(x_u)], "targets", s.unlabeled.align == "all"), target[len(x_u) :]])
         terms |= self.classifier(x_l, y_l, student_view, target, len(x_u), y_r, replay_weight)
-        decay = min(s.classifier.ema, 1 - 1 / (learner.total_steps + 1))
+        decay = min(s.classifier.ema, 1 - 1 / (state.total_steps + 1))
         follow(self.C_prime, self.C, decay)
-        learner.step_in_increment += 1
-        learner.total_steps += 1
+        state.step += 1
+        state.total_steps += 1
         return terms
 
     # ------------------------------------------------------------------ images
+
+    def seed(self, part: str) -> None:
+        """Seed torch as the fast step does."""
+        self.learner.setup.seed_step(self.state.total_steps, part)
 
     def noise(self, classes: int) -> tuple[Tensor, Tensor]:
         """Z and y′ for as many images as a step generates."""
@@ -97,13 +103,13 @@ class PlainStep:
 
     def generated(self, z: Tensor, y: Tensor) -> Tensor:
         """Images of G, without a gradient and without a trace in its running statistics."""
-        with torch.no_grad(), by_mini_batch(self.G):
+        with torch.no_grad(), running(self.G, norms=True):
             images: Tensor = self.G(z, y)
         return images
 
     def replayed(self, z: Tensor, y: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Images for C: of G, generated anew from D's noise, or of its moving average, or of old classes only."""
-        old, seen = self.learner.classes_before, self.k
+        old, seen = self.state.classes.before, self.k
         only_old = self.progress < self.settings.replay.replay_new and old < seen
         if self.G_mean is None and not only_old:
             return self.generated(z, y), y
@@ -111,16 +117,16 @@ class PlainStep:
             return None, None
         z, y = self.noise(old if only_old else seen)
         sampler = self.G if self.G_mean is None else self.G_mean
-        with torch.no_grad(), by_mini_batch(sampler):
+        with torch.no_grad(), running(sampler, norms=True):
             return sampler(z, y), y
 
     def weak(self, images: Tensor) -> Tensor:
         """The views of a small change."""
-        return plain_images.weak(images, self.learner.augment.translate, self.learner.augment.flip)
+        return plain_images.weak(images, self.learner.setup.augment.translate, self.learner.setup.augment.flip)
 
     def strong(self, images: Tensor) -> Tensor:
         """The views of a large change."""
-        return plain_images.strong(images, self.learner.augment.translate, self.learner.augment.flip)
+        return plain_images.strong(images, self.learner.setup.augment.translate, self.learner.setup.augment.flip)
 
     # ------------------------------------------------------------------ D and G
 
@@ -129,7 +135,7 @@ class PlainStep:
     ) -> dict[str, float]:
         """Eqs. 4 and 8, calls of D for each term."""
         s = self.settings.gan
-        form: losses.Adversarial = s.adversarial  # type: ignore[assignment]
+        form: losses.Adversarial = s.adversarial
         x_l, x_u, x_g = self.moved_for_D(x_l, x_u, self.generated(z, y_g))
         confidence, likely = p.max(1)
         share = s.pseudo_real if self.progress >= s.pseudo_real_start else 0.0
@@ -156,13 +162,13 @@ class PlainStep:
 
     def penalty(self) -> Tensor:
         """The second term of Eq. 8, parameter by parameter."""
-        kept, total, offset = self.learner.kept, torch.zeros(()), 0
-        if kept.xi is None or kept.anchor is None:
+        held, total, offset = self.state.memories.penalty_on_D, torch.zeros(()), 0
+        if held is None or not held.holds:
             return total
         for parameter in self.D.parameters():
             part = slice(offset, offset + parameter.numel())
-            moved = parameter.flatten() - kept.anchor[part]
-            total = total + self.settings.gan.d_penalty * (kept.xi[part] * moved.square()).sum()
+            moved = parameter.flatten() - held.vectors["anchor"][part]
+            total = total + held.weight * (held.vectors["importance"][part] * moved.square()).sum()
             offset += parameter.numel()
         return total
 
@@ -171,11 +177,11 @@ class PlainStep:
         s = self.settings.gan
         self.D.requires_grad_(False)
         d = losses.pair(self.judged(*self.moved_for_D(self.G(z, y))), y)
-        loss = losses.generator(d, s.adversarial)  # type: ignore[arg-type]
+        loss = losses.generator(d, s.adversarial)
         self.D.requires_grad_(True)
         self.update("G", loss)
         if self.G_mean is not None:
-            follow(self.G_mean, self.G, min(s.g_ema, 1 - 1 / (self.learner.total_steps + 1)))
+            follow(self.G_mean, self.G, min(s.g_ema, 1 - 1 / (self.state.total_steps + 1)))
         return loss.item()
 
     def judged(self, x: Tensor) -> Tensor:
@@ -193,17 +199,18 @@ class PlainStep:
 
     def taught(self, x: Tensor) -> Tensor:
         """The class probabilities of C′."""
-        with torch.no_grad(), self.learner.nets.teaching() as C_prime:
+        with torch.no_grad(), self.state.nets.teaching() as C_prime:
             return C_prime(x)[:, : self.k].softmax(1)
 
     def align(self, p: Tensor, use: str, wanted: bool) -> Tensor:
-        """Distribution alignment, as in `step.align`."""
+        """Distribution alignment, as in `targets.aligned`."""
         if not wanted:
             return p
-        old = self.learner.mean_prediction.get(use)
+        old = self.state.mean_prediction.get(use)
         mean = p.mean(0) if old is None else update_running_mean(old, p)
-        self.learner.mean_prediction[use] = mean
-        return align_distribution(p, self.learner.expected, mean)
+        self.state.mean_prediction[use] = mean
+        assert self.learner.pools is not None
+        return align_distribution(p, self.learner.pools.expected, mean)
 
     def classifier(
         self, x_l: Tensor, y_l: Tensor, view: Tensor, target: Tensor, n_u: int, y_r: Tensor | None, replay_weight: float

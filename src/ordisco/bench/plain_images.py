@@ -1,4 +1,4 @@
-"""Images drawn and changed one by one, on the same random numbers: the oracle of `Pool.draw` and `data/augment.py`."""
+"""Images drawn and changed one by one, on the same random numbers: the oracle of `Pools.draw` and `data/augment.py`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from torch import Tensor
 
 from ordisco.data import normalize
 from ordisco.data.augment import GREY
-from ordisco.pools import Pool
 
 
-def draw(pool: Pool, count: int) -> tuple[Tensor, Tensor | None]:
-    """`Pool.draw`, image by image."""
-    index = torch.randint(len(pool), (count,), device=pool.images.device)
-    images = torch.stack([normalize(pool.images[i]) for i in index])
-    return images, None if pool.slots is None else pool.slots[index]
+def draw(images: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Images as in `Pools.draw`, one by one, and their indices."""
+    index = torch.randint(len(images), (count,), device=images.device)
+    return torch.stack([normalize(images[i]) for i in index]), index
 
 
 def weak(images: Tensor, translate: int, flip: bool) -> Tensor:

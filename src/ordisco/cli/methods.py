@@ -40,12 +40,12 @@ def cells(row: Method) -> tuple[str, ...]:
     """A method in words."""
     memory = {"none": "–", "labels": "labels", "herding": "200 labels by mean of feature", "all": "all images"}
     kept = [memory[row.memory]]
-    if row.umb:
-        kept.append(f"UMB of {int(row.umb):,} images" if row.umb >= 100 else f"UMB of {row.umb:g} × G's bytes")
+    if row.has_umb:
+        kept.append(f"UMB of {row.umb_images:,} images" if row.umb_images else f"UMB of {row.umb_of_G:g} × G's bytes")
     if row.head == "cosine":
         kept.append("Unified Classifier")
     penalty = "–" if row.penalty == "none" else f"{row.penalty.upper()} on {row.penalty_on}"
-    replay = ["–"] if not row.gan else ["no replay"] if row.replay == "none" else [row.replay]
+    replay: list[str] = ["–"] if not row.gan else ["no replay"] if row.replay == "none" else [row.replay]
     if row.stabilize:
         replay.append("D stabilised")
     return row.name, ", ".join(kept), penalty, ", ".join(replay), row.where

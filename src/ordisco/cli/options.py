@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ordisco.errors import CONTROL, SHOWN, UsageError, shown
-from ordisco.fields import LONGEST, Settings, allowed, value_type
+from ordisco.fields import LONGEST, Settings, allowed, choices_of, value_type
 
 LONG_WORD = re.compile(rf"\S{{{2 * SHOWN},}}")
 
@@ -87,7 +87,7 @@ def add_settings(
         if field.name in skip or not field.metadata:
             continue
         kind, _ = value_type(cls, field.name)
-        text, choices = described(field, default), field.metadata["choices"]
+        text, choices = described(cls, field, default), choices_of(cls, field.name) or None
         if kind is bool:
             group.add_argument(
                 flag(field.name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
@@ -103,11 +103,11 @@ def add_settings(
             )
 
 
-def described(field: dataclasses.Field[Any], default: str) -> str:
+def described(cls: type, field: dataclasses.Field[Any], default: str) -> str:
     """The help text of a field with its range and, under the given name, its default."""
     notes = []
     if field.metadata["low"] is not None or field.metadata["high"] is not None:
-        notes.append(allowed(field))
+        notes.append(allowed(cls, field))
     if field.default is not None:
         value = {True: "on", False: "off"}[field.default] if isinstance(field.default, bool) else field.default
         notes.append(f"{default}: {value}")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 from torch import Tensor
 
+from ordisco.buffers import DataMemory, LabelMemory, Reservoir, herding, select_herding
 from ordisco.errors import OrdiscoError
-from ordisco.memory import DataMemory, LabelMemory, Reservoir, herding, images_for_bytes, select_herding
 
 SHAPE = (1, 2, 2)
 
@@ -185,8 +185,3 @@ def test_reservoir_goes_on_from_its_state():
     assert values(state["images"]) != values(first.images)  # a state stays as it was
     with pytest.raises(OrdiscoError, match="more than its capacity 3"):
         Reservoir(3, SHAPE).load(state)
-
-
-def test_budget_in_images():
-    assert images_for_bytes(10_000, (3, 32, 32)) == 3
-    assert images_for_bytes(3071, (3, 32, 32)) == 0

@@ -110,11 +110,6 @@ class Reservoir:
         self.seen = int(state["seen"])
 
 
-def images_for_bytes(num_bytes: int, image_shape: tuple[int, ...]) -> int:
-    """How many uint8 images fit in so many bytes, such as those of the generator's weights."""
-    return num_bytes // math.prod(image_shape)
-
-
 def herding(features: Tensor, size: int) -> Tensor:
     """Indices of `size` images, picked in turn so that their mean feature stays nearest to the mean of all.
 
