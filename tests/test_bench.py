@@ -7,110 +7,13 @@ import math
 import pytest
 import torch
 
-from conftest import make_learner
 from ordisco.bench import measure, plain_images, profile
 from ordisco.bench.limit import heavy_operations, run_all
 from ordisco.bench.measure import growth, ratio, slope, turns
-from ordisco.bench.plain import PlainStep
 from ordisco.cli import main
 from ordisco.cli.bench import show, show_profile
 from ordisco.config import MachineSettings
 from ordisco.data import augment
-from ordisco.learner import Learner
-from ordisco.state import TERMS
-from ordisco.stream import Stream
-
-# Dropout is off: its masks are drawn in the order of memory, which differs between the two layouts.
-SAME: dict[str, object] = {
-    "dropout": 0.0,
-    "steps": 4,
-    "replay_ramp": 0.0,
-    "align": "all",
-    "pseudo_real": 0.5,
-    "d_penalty": 10.0,
-}
-SAME |= {"c_lr": 1e-4, "g_lr": 1e-4, "d_lr": 1e-4}
-
-# What the preset `small` does its own way.
-SMALL_WAY: dict[str, object] = {
-    "unlabeled_loss": "fixmatch",
-    "labeller": "teacher",
-    "threshold": 0.3,
-    "gan_net": "dcgan",
-    "alpha": 1.0,
-    "pseudo_real_start": 0.2,
-    "pseudo_threshold": 0.3,
-    "d_balance": True,
-    "mismatched": 0.5,
-    "d_translate": 1,
-    "g_ema": 0.9,
-    "replay_new": 0.3,
-    "replay_unlabeled": 0.25,
-}
-
-
-def second_increment(stream: Stream, **changes: object) -> Learner:
-    learner = make_learner("ordisco", **{**SAME, **changes})
-    learner.learn(stream[0])
-    learner.begin(stream[1])
-    return learner
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"adversarial": "logistic", "third_term": "argmax"},
-        {"third_term": "expectation", "d_head": "flat"},
-        {"student_view": "strong"},
-        SMALL_WAY,
-        SMALL_WAY | {"replay_new": 0.0, "g_ema": 0.0, "alpha": 0.5, "pseudo_real_start": 0.5},
-    ],
-)
-def test_the_fast_step_equals_the_plain_one(tasks: Stream, changes: dict[str, object]):
-    fast, slow = (second_increment(tasks, **changes) for _ in range(2))
-    plain = PlainStep(slow)
-    for _ in range(3):
-        with fast.random("test"):
-            fast.step()
-        with slow.random("test"):
-            terms = plain.step()
-        row = fast.state.trace[(fast.step_in_increment - 1) % len(fast.state.trace)]
-        for term, value in zip(TERMS, row.tolist(), strict=True):
-            assert value == pytest.approx(terms.get(term, 0.0), rel=2e-3, abs=1e-4), term
-    assert terms["penalty"] > 0
-    for (name, mine), (_, other) in zip(fast.state.nets.named(), slow.state.nets.named(), strict=True):
-        # Adam turns the rounding of a gradient near 0 into a step either way, so a few weights may differ.
-        moved = (mine.flat.theta - other.flat.theta).abs()
-        assert moved.mean() < 1e-4, name
-        assert moved.median() < 1e-5, name
-        torch.testing.assert_close(mine.flat.buffers, other.flat.buffers, rtol=1e-2, atol=2e-3, msg=name)
-
-
-@pytest.mark.parametrize("changes", [{}, SMALL_WAY], ids=["paper", "small"])
-def test_gradients_of_the_fast_step_equal_those_of_the_plain_one(
-    tasks: Stream, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
-):
-    fast, slow = (second_increment(tasks, **changes) for _ in range(2))
-    kept: dict[str, torch.Tensor] = {}
-    for name, network in fast.state.nets.named():
-        monkeypatch.setattr(network, "step", lambda name=name, network=network: keep(kept, name, network))
-    plain = PlainStep(slow)
-    for optimizer in plain.adam.values():
-        monkeypatch.setattr(optimizer, "step", lambda: None)
-    with fast.random("test"):
-        fast.step()
-    with slow.random("test"):
-        plain.step()
-    for name in ("C", "G", "D"):
-        network = dict(slow.state.nets.named())[name]
-        torch.testing.assert_close(kept[name], network.flat.grad, rtol=1e-3, atol=1e-5, msg=name)
-        assert network.flat.grad.abs().max() > 0
-
-
-def keep(kept: dict[str, torch.Tensor], name: str, network: object) -> None:
-    kept[name] = network.flat.grad.clone()
-    network.flat.grad.zero_()
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import torch
 
 from ordisco import checkpoint
 from ordisco.bench.limit import heavy_operations, run_all
-from ordisco.bench.plain import PlainStep
+from ordisco.bench.plain import PlainORDisCo
 from ordisco.config import MachineSettings
 from ordisco.learner import Learner
 from ordisco.methods import method
+from ordisco.nets import classifier, dcgan, discriminator, generator
 from ordisco.peak import peak_memory
 from ordisco.precision import check_precision
 from ordisco.presets import PRESET_IMAGES, preset
@@ -62,6 +64,31 @@ def make_learner(name: str, machine: MachineSettings, method_name: str = "ordisc
     return learner
 
 
+def make_plain(learner: Learner) -> PlainORDisCo:
+    """The plain code with the same settings, images and weights, in the same place of the stream."""
+    plain = PlainORDisCo(learner.settings, CLASSES, learner.image_shape, learner.setup.seed)
+    increment = random_increment(learner.image_shape, 200, 2, 0)
+    plain.begin(increment.images, increment.labels)
+    plain.old_classes = CLASSES
+    plain.anchor = [parameter.detach().clone() for parameter in plain.D.parameters()]
+    plain.xi = [torch.ones_like(anchor) for anchor in plain.anchor]
+    return plain
+
+
+@contextmanager
+def channels_first() -> Iterator[None]:
+    """The networks without their change of layout: plain code."""
+    modules = (classifier, dcgan, discriminator, generator)
+    kept = [module.channels_last for module in modules]
+    for module in modules:
+        module.channels_last = lambda x: x.contiguous()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for module, function in zip(modules, kept, strict=True):
+            module.channels_last = function  # type: ignore[attr-defined]
+
+
 def turns(rounds: int, *calls: Callable[[], object]) -> list[list[float]]:
     """Seconds of each call, made in turn, `rounds` times after one turn to warm up."""
     seconds: list[list[float]] = [[] for _ in calls]
@@ -82,11 +109,16 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 def step_ratios(name: str, machine: MachineSettings, rounds: int) -> dict[str, Any]:
     """One step over its convolutions and matrix products, and the plain step, whole and its own products, over it."""
     learner = make_learner(name, machine)
-    plain = PlainStep(make_learner(name, MachineSettings(accelerator="cpu", threads=machine.threads)))
+    plain = make_plain(learner)
+
+    def plain_step() -> None:
+        with channels_first():
+            plain.step()
+
     with learner.random("bench"):
-        products, plain_products = heavy_operations(learner.step), heavy_operations(plain.step)
+        products, plain_products = heavy_operations(learner.step), heavy_operations(plain_step)
         step, limit, straightforward, plain_limit = turns(
-            rounds, learner.step, lambda: run_all(products), plain.step, lambda: run_all(plain_products)
+            rounds, learner.step, lambda: run_all(products), plain_step, lambda: run_all(plain_products)
         )
     return {
         "step_over_limit": ratio(step, limit),

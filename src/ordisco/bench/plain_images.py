@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +25,12 @@ def weak(images: Tensor, translate: int, flip: bool) -> Tensor:
     shift = torch.randint(-translate, translate + 1, (2, n, 1))
     mirror = torch.rand(n, 1) < 0.5 if flip else torch.zeros(n, 1, dtype=torch.bool)
     return torch.stack([shifted(images[i], translate, shift[:, i, 0], bool(mirror[i])) for i in range(n)])
+
+
+def shift(parts: Sequence[Tensor], pixels: int) -> tuple[Tensor, ...]:
+    """Images of several kinds, each image shifted by up to so many pixels: what D sees."""
+    together = torch.cat(list(parts))
+    return (weak(together, pixels, flip=False) if pixels else together).split([len(part) for part in parts])
 
 
 def shifted(image: Tensor, translate: int, shift: Tensor, mirror: bool) -> Tensor:
