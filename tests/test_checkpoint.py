@@ -140,8 +140,8 @@ def truncate(path):
         ),
         (
             "state.json",
-            lambda path: path.write_text(path.read_text().replace('rmat": 1', 'rmat": 2')),
-            "format",
+            lambda path: path.write_text(path.read_text().replace('rmat": 2', 'rmat": 1')),
+            "its format is 1, written by ordisco 0.1.0, this version reads 2",
         ),
         ("state.json", Path.unlink, "No such file"),
     ],

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from ordisco.errors import UsageError
+from ordisco.fields import choices_of
 from ordisco.presets import PRESETS, preset, preset_learner, preset_stream
 from ordisco.scenarios import STREAMS
 from ordisco.settings import GROUPS, LearnerSettings
@@ -77,8 +78,8 @@ def test_a_file_with_an_unknown_setting_is_refused():
 @pytest.mark.parametrize(("group", "field"), FIELDS, ids=[field.name for _, field in FIELDS])
 def test_every_field_has_a_help_text_and_a_range(group: type, field: dataclasses.Field):
     assert len(field.metadata["help"]) > 10
-    bounded = any(field.metadata[key] is not None for key in ("low", "high", "choices"))
-    assert bounded or isinstance(field.default, bool)
+    bounded = field.metadata["low"] is not None and field.metadata["high"] is not None
+    assert bounded or choices_of(group, field.name) or isinstance(field.default, bool)
 
 
 def test_groups_are_those_of_the_learner_and_share_no_name():

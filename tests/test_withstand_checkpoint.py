@@ -62,13 +62,13 @@ WRONG = {
     "G.theta is not finite": tensor("G.theta", lambda old: old * float("nan")),
     "'C.more' is not part of the state of ORDisCo": tensor("C.more", torch.ones(1)),
     "trace is float32 1×6, not float32 50×6": tensor("trace", lambda old: old[:1]),
-    "kept.xi is float32 3": tensor("kept.xi", torch.ones(3)),
-    "kept.anchor is missing": remove("kept.anchor"),
-    "kept.data.images is uint8": tensor("kept.data.images", lambda old: old[:, :, :4]),
-    "kept.data.images is float32": tensor("kept.data.images", lambda old: old.float()),
-    "kept.data.labels are not as many": tensor("kept.data.labels", lambda old: old[1:]),
-    "kept.data.labels has 77, which is no class seen": tensor("kept.data.labels", lambda old: old * 0 + 77),
-    "kept.data.labels has -1": tensor("kept.data.labels", lambda old: old * 0 - 1),
+    "memories.penalty_on_D.importance is float32 3": tensor("memories.penalty_on_D.importance", torch.ones(3)),
+    "memories.penalty_on_D.anchor is missing": remove("memories.penalty_on_D.anchor"),
+    "memories.data.images is uint8": tensor("memories.data.images", lambda old: old[:, :, :4]),
+    "memories.data.images is float32": tensor("memories.data.images", lambda old: old.float()),
+    "memories.data.labels are not as many": tensor("memories.data.labels", lambda old: old[1:]),
+    "memories.data.labels has 77, which is no class seen": tensor("memories.data.labels", lambda old: old * 0 + 77),
+    "memories.data.labels has -1": tensor("memories.data.labels", lambda old: old * 0 - 1),
     "capacity is 10000000, not a whole number from": number("capacity", 10**7),
     "capacity is 5, not a whole number from 4 to 4": number("capacity", 5),
     "capacity is True": number("capacity", True),
@@ -78,7 +78,7 @@ WRONG = {
     "step_in_increment is 8": number("step_in_increment", 8),
     "total_steps is 9, not a whole number from 8 to 8": number("total_steps", 9),
     "total_steps is None": number("total_steps", None),
-    "measured is 2": number("measured", 2),
+    "memories.penalty_on_D.count is 2": tensor("memories.penalty_on_D.count", torch.tensor(2)),
     "classes has a class twice": number("classes", [0, 1, 2, 2]),
     "a class is 9": number("classes", [0, 1, 2, 9]),
     "a class is '1'": number("classes", [0, "1", 2, 3]),
@@ -87,7 +87,7 @@ WRONG = {
     "classes is 4, not a list": number("classes", 4),
     "classes_before is 5": number("classes_before", 5),
     "'more' is not part of a learner's state": number("more", 1),
-    "measured is missing": lambda tensors, state: state["learner"].pop("measured"),
+    "capacity is missing": lambda tensors, state: state["learner"].pop("capacity"),
     "the learner's state is missing": lambda tensors, state: state.pop("learner"),
     "image_shape is not [1, 8, 8]": lambda tensors, state: state.update(image_shape=[1, 16, 16]),
     "metrics_size is -5": lambda tensors, state: state.update(metrics_size=-5),
@@ -119,7 +119,7 @@ def test_a_wrong_checkpoint_gives_way_to_the_one_before(tmp_path, capsys, monkey
 
 def test_a_judge_and_a_learner_to_use_are_checked_too(tmp_path, capsys, stopped):
     for index, message in enumerate(
-        ("C.adam.exp_avg_sq is float32 10", "capacity is 10000000", "kept.data.labels has 77")
+        ("C.adam.exp_avg_sq is float32 10", "capacity is 10000000", "memories.data.labels has 77")
     ):
         key = next(key for key in WRONG if key.startswith(message))
         bad = changed(stopped, tmp_path / f"bad{index}", WRONG[key])
@@ -194,7 +194,7 @@ def test_a_huge_file_is_refused_by_its_header(tmp_path, capsys, stopped):
     shutil.rmtree(older)
     with TensorFile(path / "tensors.safetensors") as file:
         forms = dict(file.forms)
-    forms["kept.data.images"] = Form((2**34, 1, 8, 8), torch.uint8)
+    forms["memories.data.images"] = Form((2**34, 1, 8, 8), torch.uint8)
     names, content, end = {torch.float32: "F32", torch.int64: "I64", torch.uint8: "U8"}, {}, 0
     for name, form in forms.items():
         start, end = end, end + torch.Size(form.shape).numel() * form.dtype.itemsize
@@ -203,7 +203,7 @@ def test_a_huge_file_is_refused_by_its_header(tmp_path, capsys, stopped):
     os.truncate(file, file.stat().st_size + end)
     code, _, err = call(capsys, "resume", run)
     assert code == 1
-    assert "kept.data.images is uint8 17179869184×1×8×8, not uint8 0…" in one_line(err)
+    assert "memories.data.images is uint8 17179869184×1×8×8, not uint8 0…" in one_line(err)
     os.truncate(path / "state.json", 2**30)
     code, _, err = call(capsys, "resume", run)
     assert code == 1
@@ -219,10 +219,10 @@ def test_every_state_of_every_method_is_what_is_expected(name, tasks):
     learner = make_learner(name, num_classes=2, steps=1, align="all", g_ema=0.5)
 
     def check():
-        tensors, state = learner.state()
+        tensors, state = learner.saved()
         whole = (learner.method, learner.settings, learner.image_shape, state)
-        forms, wanted = forms_of(tensors), expected(*whole, learner.nets)
-        check_forms(*whole, forms, nets=learner.nets)
+        forms, wanted = forms_of(tensors), expected(*whole, learner.state.nets)
+        check_forms(*whole, forms, nets=learner.state.nets)
         check_values(*whole, tensors)
         for key in (key for key, want in wanted.items() if want.needed):
             with pytest.raises(OrdiscoError, match=f"{key} is missing"):
@@ -245,26 +245,26 @@ def test_saved_generators_have_the_size_of_their_classes(tasks):
     with learner.random("test"):
         for index in range(2):
             learner.learn(tasks[index])
-    tensors, state = learner.state()
+    tensors, state = learner.saved()
     whole = (learner.method, learner.settings, learner.image_shape, state)
-    bad = tensors | {"kept.replay.saved.0.theta": tensors["kept.replay.saved.0.theta"][1:]}
-    check_forms(*whole, forms_of(bad), nets=learner.nets)  # only the values tell how large it must be
-    with pytest.raises(OrdiscoError, match=r"kept.replay.saved.0.theta has \d+ numbers, not"):
+    bad = tensors | {"memories.generators.saved.0.theta": tensors["memories.generators.saved.0.theta"][1:]}
+    check_forms(*whole, forms_of(bad), nets=learner.state.nets)  # only the values tell how large it must be
+    with pytest.raises(OrdiscoError, match=r"memories.generators.saved.0.theta has \d+ numbers, not"):
         learner.load(bad, state)
     for wrong in ([[2, 4], [2, 99]], [[3, 4], [2, 4]], [[0, 4], [2, 4]]):
-        with pytest.raises(OrdiscoError, match=r"kept.replay.saved.classes is"):
-            learner.load(tensors | {"kept.replay.saved.classes": torch.tensor(wrong)}, state)
+        with pytest.raises(OrdiscoError, match=r"memories.generators.saved.classes is"):
+            learner.load(tensors | {"memories.generators.saved.classes": torch.tensor(wrong)}, state)
 
 
 def test_penalties_and_reservoirs_are_counted(tasks):
     for name, key, value, message in (
-        ("ewc-sl", "kept.penalty.count", torch.tensor(7), "kept.penalty.count is 7"),
-        ("ewc-sl", "kept.penalty.count", torch.tensor(0), "kept.penalty.anchor is there"),
-        ("smb+umb", "kept.umb.seen", torch.tensor(1), "kept.umb.seen is 1"),
+        ("ewc-sl", "memories.penalty_on_C.count", torch.tensor(7), "memories.penalty_on_C.count is 7"),
+        ("ewc-sl", "memories.penalty_on_C.count", torch.tensor(0), "memories.penalty_on_C.anchor is there"),
+        ("smb+umb", "memories.umb.seen", torch.tensor(1), "memories.umb.seen is 1"),
     ):
         learner = make_learner(name, steps=1)
         learner.learn(tasks[0])
-        tensors, state = learner.state()
+        tensors, state = learner.saved()
         with pytest.raises(OrdiscoError, match=message):
             make_learner(name, steps=1).load(tensors | {key: value}, state)
 
@@ -273,7 +273,7 @@ def test_a_learner_that_is_too_large_is_told(tasks):
     learner = make_learner("smb", num_classes=2, steps=1)
     learner.learn(tasks[0])
     with pytest.raises(OrdiscoError, match="room for 2 classes, not for 6"):
-        make_learner("smb", num_classes=6, steps=1).load(*learner.state())
+        make_learner("smb", num_classes=6, steps=1).load(*learner.saved())
 
 
 def test_numbers_that_are_no_dict():
@@ -287,5 +287,5 @@ def test_networks_made_anew_without_memory_have_the_same_forms(tasks):
     learner = make_learner("smb+umb+uc", num_classes=2, steps=1)
     learner.learn(tasks[0])
     learner.learn(tasks[1])  # has grown
-    tensors, state = learner.state()
+    tensors, state = learner.saved()
     check_forms(learner.method, learner.settings, learner.image_shape, state, forms_of(tensors))
