@@ -8,7 +8,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from ordisco.data import Dataset, Split
+from ordisco.data.dataset import Dataset, Split
 from ordisco.learner import Learner
 from ordisco.methods import method
 from ordisco.networks import Network

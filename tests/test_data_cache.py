@@ -10,7 +10,7 @@ import pytest
 import safetensors.torch
 from safetensors import SafetensorError
 
-from ordisco import data
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoWarning
 from test_data_own import make_folder
 
@@ -35,11 +35,11 @@ def test_a_full_disk_is_told_and_the_images_are_used(
     monkeypatch.setattr(safetensors.torch, "save_file", partly(error))
     for _ in range(2):
         with pytest.warns(OrdiscoWarning, match=r"cannot keep .*No space left on device.*; decoded each time") as told:
-            assert len(data.load(str(folder), root, size=8).train) == 14
+            assert len(load(str(folder), root, size=8).train) == 14
         assert "\n" not in str(told[0].message)
         assert not list((root / "cache").iterdir())
     monkeypatch.undo()
-    data.load(str(folder), root, size=8)
+    load(str(folder), root, size=8)
     [kept] = (root / "cache").iterdir()
     assert kept.suffix == ".safetensors"
 
@@ -47,7 +47,7 @@ def test_a_full_disk_is_told_and_the_images_are_used(
 def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safetensors.torch, "save_file", partly(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        data.load(str(make_folder(tmp_path)), tmp_path / "data", size=8)
+        load(str(make_folder(tmp_path)), tmp_path / "data", size=8)
     assert not list((tmp_path / "data" / "cache").iterdir())
 
 
@@ -57,10 +57,10 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE
     folder, root = make_folder(tmp_path), tmp_path / "data"
     code = (
-        "import resource, sys, warnings; from ordisco import data;"
+        "import resource, sys, warnings; from ordisco.data.load import load;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
         "warnings.simplefilter('always');"
-        "print(len(data.load(sys.argv[1], sys.argv[2], size=32).train))"
+        "print(len(load(sys.argv[1], sys.argv[2], size=32).train))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder), str(root)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "14\n")
@@ -71,18 +71,18 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
 
 def test_a_cache_without_checksums_is_not_used(tmp_path: Path) -> None:
     folder, root = make_folder(tmp_path), tmp_path / "data"
-    right = data.load(str(folder), root, size=8).checksum()
+    right = load(str(folder), root, size=8).checksum()
     [kept] = (root / "cache").iterdir()
     parts = safetensors.torch.load_file(kept)
     parts["train_images"] += 1
     safetensors.torch.save_file(parts, kept, {"ordisco": '{"classes": ["cat", "dog"], "notes": [], "crc": {}}'})
-    assert data.load(str(folder), root, size=8).checksum() == right
+    assert load(str(folder), root, size=8).checksum() == right
 
 
 @pytest.mark.parametrize("name", ["a\nb", "x" * 250, "\udcff", "[red]"])
 def test_the_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     folder = make_folder(tmp_path).rename(tmp_path / name)
-    first = data.load(str(folder), tmp_path / "data", size=8).checksum()
+    first = load(str(folder), tmp_path / "data", size=8).checksum()
     [kept] = (tmp_path / "data" / "cache").iterdir()
     assert len(kept.name) < 100
-    assert data.load(str(folder), tmp_path / "data", size=8).checksum() == first
+    assert load(str(folder), tmp_path / "data", size=8).checksum() == first

@@ -10,7 +10,7 @@ import pytest
 from ordisco.cli import data as data_command
 from ordisco.cli import stream as stream_command
 from ordisco.cli.options import Parser
-from ordisco.data import sources
+from ordisco.data.catalogue import CATALOGUE
 from ordisco.errors import OrdiscoError, UsageError
 from test_data_own import make_folder
 from test_data_published import write_cifar10, write_svhn
@@ -62,9 +62,9 @@ def test_check(data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert not (data_dir / "cache").exists()
     right = tuple(
         dataclasses.replace(source, md5=sources.digest_of(data_dir / source.filename))
-        for source in sources.SOURCES["svhn"]
+        for source in CATALOGUE["svhn"].sources
     )
-    monkeypatch.setitem(sources.SOURCES, "svhn", right)
+    monkeypatch.setitem(CATALOGUE, "svhn", dataclasses.replace(CATALOGUE["svhn"], sources=right))
     assert ordisco("data", "check", "svhn", "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["state"] == "verified"
     (data_dir / "test_32x32.mat").write_bytes(b"broken")

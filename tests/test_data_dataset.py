@@ -3,8 +3,10 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from ordisco.data import denormalize, digits, load, normalize
+from ordisco.data import digits
 from ordisco.data.dataset import Dataset, Split, choose_classes, hold_out, natural_order, select_classes
+from ordisco.data.load import load
+from ordisco.data.pixels import denormalize, normalize
 from ordisco.errors import OrdiscoError, UsageError
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ordisco import data
 from ordisco.data import sources
+from ordisco.data.catalogue import CATALOGUE
+from ordisco.data.load import load
 from ordisco.data.sources import Source, data_directory, fetch, obtain
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 
@@ -75,7 +76,7 @@ def test_download_is_checked_and_put_in_place(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = file_at(f"{server}/file")
-    monkeypatch.setitem(sources.SOURCES, "svhn", (source,))
+    monkeypatch.setitem(CATALOGUE, "svhn", dataclasses.replace(CATALOGUE["svhn"], sources=(source,)))
     root = tmp_path / "new" / "folder"
     assert obtain("svhn", root) == [root / "file.bin"]
     assert (root / "file.bin").read_bytes() == CONTENT
@@ -138,9 +139,9 @@ def test_a_known_sha256_is_checked_beside_the_md5(tmp_path: Path, server: str, m
         fetch(wrong, tmp_path)
     assert not list(tmp_path.iterdir())
     fetch(right, tmp_path)
-    monkeypatch.setitem(sources.SOURCES, "svhn", (right,))
+    monkeypatch.setitem(CATALOGUE, "svhn", dataclasses.replace(CATALOGUE["svhn"], sources=(right,)))
     assert sources.differences("svhn", tmp_path) == ()
-    monkeypatch.setitem(sources.SOURCES, "svhn", (wrong,))
+    monkeypatch.setitem(CATALOGUE, "svhn", dataclasses.replace(CATALOGUE["svhn"], sources=(wrong,)))
     assert len(sources.differences("svhn", tmp_path)) == 1
 
 
@@ -158,7 +159,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_stays(
 
 
 def test_every_source_has_its_size_and_https_where_there_is_one() -> None:
-    for source in (source for of_one in sources.SOURCES.values() for source in of_one):
+    for source in (source for entry in CATALOGUE.values() for source in entry.sources):
         assert 10e6 < source.size < 1e9
         assert source.url.startswith("https://") or source.url.startswith("http://ufldl.stanford.edu/")
 
@@ -175,7 +176,7 @@ def test_offline_gives_one_line(tmp_path: Path) -> None:
 
 def test_without_download_the_command_is_named(tmp_path: Path) -> None:
     with pytest.raises(OrdiscoError, match=r"put http.*train_32x32\.mat at .* or run: ordisco data fetch svhn"):
-        data.load("svhn", tmp_path, download=False)
+        load("svhn", tmp_path, download=False)
 
 
 def test_a_users_own_file_is_used_with_a_warning(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_a_users_own_file_is_used_with_a_warning(tmp_path: Path) -> None:
     write_svhn(tmp_path)
     for _ in range(2):  # decoded, then from the cache
         with pytest.warns(OrdiscoWarning, match=r"not the publisher's file .*: train_32x32\.mat, test_32x32\.mat$"):
-            assert len(data.load("svhn", tmp_path).train) == 20
+            assert len(load("svhn", tmp_path).train) == 20
 
 
 def test_the_publishers_own_file_is_used_without_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,10 +194,10 @@ def test_the_publishers_own_file_is_used_without_a_warning(tmp_path: Path, monke
     write_svhn(tmp_path)
     right = tuple(
         dataclasses.replace(source, md5=md5((tmp_path / source.filename).read_bytes()))
-        for source in sources.SOURCES["svhn"]
+        for source in CATALOGUE["svhn"].sources
     )
-    monkeypatch.setitem(sources.SOURCES, "svhn", right)
-    assert len(data.load("svhn", tmp_path).train) == 20
+    monkeypatch.setitem(CATALOGUE, "svhn", dataclasses.replace(CATALOGUE["svhn"], sources=right))
+    assert len(load("svhn", tmp_path).train) == 20
 
 
 def test_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

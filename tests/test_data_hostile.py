@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ordisco import data
 from ordisco.data import cifar10, svhn
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoError
 from test_data_published import write_svhn, write_tiny
 
@@ -24,7 +24,7 @@ MAT, TAR, ZIP = "train_32x32.mat", "cifar-10-binary.tar.gz", "tiny-imagenet-200.
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The synthetic files are not the publishers'; their warning has its own test."""
-    monkeypatch.setattr(data, "differences", lambda name, root: ())
+    monkeypatch.setattr("ordisco.data.load.differences", lambda name, root: ())
 
 
 def refused(name: str, root: Path, message: str) -> None:
@@ -32,7 +32,7 @@ def refused(name: str, root: Path, message: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(OrdiscoError, match=message) as caught:
-            data.load(name, root)
+            load(name, root)
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
@@ -179,7 +179,7 @@ def test_svhn_with_wrong_kinds(tmp_path: Path, images: Any, labels: Any, message
 def test_svhn_with_labels_as_floats_is_read(tmp_path: Path) -> None:
     write_svhn(tmp_path)
     savemat(tmp_path / MAT, {"X": IMAGES, "y": np.array([[1.0], [10.0]])})
-    assert data.load("svhn", tmp_path).train.labels.tolist() == [1, 0]
+    assert load("svhn", tmp_path).train.labels.tolist() == [1, 0]
 
 
 def test_svhn_that_claims_more_images_than_there_may_be(tmp_path: Path) -> None:

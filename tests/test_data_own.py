@@ -6,8 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
-from ordisco import data
 from ordisco.data import pixels
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 from ordisco.stream import new_class, new_instance
 
@@ -30,7 +30,7 @@ def make_folder(root: Path, per_class: int = 5, unlabeled: int = 6) -> Path:
 
 def test_folder_with_hold_out(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
-    dataset = data.load(str(folder), tmp_path / "data", size=8)
+    dataset = load(str(folder), tmp_path / "data", size=8)
     assert dataset.name == "pets"
     assert dataset.classes == ("cat", "dog")
     assert dataset.image_shape == (3, 8, 8)
@@ -39,16 +39,16 @@ def test_folder_with_hold_out(tmp_path: Path) -> None:
     assert sorted(dataset.test.labels.tolist()) == [0, 1]
     red = dataset.train.images[:, 0, 0, 0]
     assert torch.equal(red, torch.tensor([200, 50, 150], dtype=torch.uint8)[dataset.train.labels + 1])
-    assert data.load(str(folder), tmp_path / "data", size=8).checksum() == dataset.checksum()
-    assert data.load(str(folder), tmp_path / "data").image_shape == (3, 32, 32)
-    others = {data.load(str(folder), tmp_path / "data", size=8, seed=seed).checksum() for seed in range(5)}
+    assert load(str(folder), tmp_path / "data", size=8).checksum() == dataset.checksum()
+    assert load(str(folder), tmp_path / "data").image_shape == (3, 32, 32)
+    others = {load(str(folder), tmp_path / "data", size=8, seed=seed).checksum() for seed in range(5)}
     assert len(others) > 1
 
 
 def test_folder_with_test_folder(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     save(folder / "test" / "dog" / "x.png", (1, 2, 3))
-    dataset = data.load(str(folder), tmp_path / "data")
+    dataset = load(str(folder), tmp_path / "data")
     assert dataset.test.labels.tolist() == [1]
     assert len(dataset.train) == 16
 
@@ -61,7 +61,7 @@ def test_csv(tmp_path: Path) -> None:
     lines += ["pets/dog/4.png,2,test", "pets/unlabeled/0.png,,"]
     table = tmp_path / "pets.csv"
     table.write_text("\ufeff" + "\n".join(lines) + "\n", encoding="utf-8")
-    dataset = data.load(str(table), tmp_path / "data")
+    dataset = load(str(table), tmp_path / "data")
     assert dataset.classes == ("2", "10")
     assert dataset.train.labels.tolist() == [1] * 5 + [0] * 4 + [-1]
     assert dataset.test.labels.tolist() == [0]
@@ -76,7 +76,7 @@ def test_any_mix_of_sizes_and_modes(tmp_path: Path) -> None:
     save(folder / "b" / "2.jpg", (0, 0, 0, 127), "CMYK", (64, 33))
     save(folder / "b" / "3.png", 32896, "I;16", (64, 64))
     save(folder / "test" / "a" / "1.png", 1, "1")
-    dataset = data.load(str(folder), tmp_path / "data", size=16)
+    dataset = load(str(folder), tmp_path / "data", size=16)
     assert dataset.image_shape == (3, 16, 16)
     assert dataset.train.images.float().mean(dim=(1, 2, 3)).tolist() == pytest.approx(
         [128, 128, 255, 0, 128, 128], abs=2
@@ -88,17 +88,17 @@ def test_grey_images_stay_grey(tmp_path: Path) -> None:
     for name in ("a", "b"):
         for number in range(3):
             save(tmp_path / "grey" / name / f"{number}.png", 10 * number, "L")
-    dataset = data.load(str(tmp_path / "grey"), tmp_path / "data", size=8)
+    dataset = load(str(tmp_path / "grey"), tmp_path / "data", size=8)
     assert dataset.image_shape == (1, 8, 8)
     save(tmp_path / "grey" / "b" / "9.png", (1, 2, 3))
-    assert data.load(str(tmp_path / "grey"), tmp_path / "data", size=8).image_shape == (3, 8, 8)
+    assert load(str(tmp_path / "grey"), tmp_path / "data", size=8).image_shape == (3, 8, 8)
 
 
 def test_colour_after_grey_keeps_the_grey_pixels(tmp_path: Path) -> None:
     save(tmp_path / "x" / "a" / "0.png", 77, "L")
     save(tmp_path / "x" / "b" / "0.png", (1, 2, 3))
     save(tmp_path / "x" / "test" / "a" / "0.png", (5, 5, 5))
-    images = data.load(str(tmp_path / "x"), tmp_path / "data", size=4).train.images
+    images = load(str(tmp_path / "x"), tmp_path / "data", size=4).train.images
     assert images[:, :, 0, 0].tolist() == [[77, 77, 77], [1, 2, 3]]
 
 
@@ -128,10 +128,10 @@ def test_unreadable_images_are_skipped_counted_and_named_every_time(tmp_path: Pa
     (folder / "dog" / "notes.txt").write_text("not an image, not counted")
     for _ in range(2):  # decoded, then from the cache
         with pytest.warns(OrdiscoWarning, match=r"2 unreadable images skipped: .*0\.png, .*nothing\.jpg$"):
-            dataset = data.load(str(folder), tmp_path / "data")
+            dataset = load(str(folder), tmp_path / "data")
         assert len(dataset.train) + len(dataset.test) == 15
     with pytest.raises(OrdiscoError, match=r"cannot decode .*0\.png"):
-        data.load(str(folder), tmp_path / "data", strict=True)
+        load(str(folder), tmp_path / "data", strict=True)
 
 
 def test_a_picture_of_absurd_size_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_a_picture_of_absurd_size_is_skipped(tmp_path: Path, monkeypatch: pytest
     save(folder / "dog" / "huge.png", (0, 0, 0), size=(50, 50))  # above the limit: a warning in Pillow
     save(folder / "dog" / "huger.png", (0, 0, 0), size=(99, 99))  # above twice the limit: an error
     with pytest.warns(OrdiscoWarning, match="2 unreadable images skipped"):
-        data.load(str(folder), tmp_path / "data")
+        load(str(folder), tmp_path / "data")
 
 
 def test_missing_csv_image_is_skipped_or_an_error(tmp_path: Path) -> None:
@@ -149,28 +149,28 @@ def test_missing_csv_image_is_skipped_or_an_error(tmp_path: Path) -> None:
     rows = [f"pets/{name}/{i}.png,{name}" for name in ("cat", "dog") for i in range(3)]
     table.write_text("path,label\nnowhere.png,cat\n" + "\n".join(rows))
     with pytest.warns(OrdiscoWarning, match=r"1 unreadable images skipped: .*nowhere\.png"):
-        data.load(str(table), tmp_path / "data")
+        load(str(table), tmp_path / "data")
     with pytest.raises(OrdiscoError, match=r"nowhere\.png"):
-        data.load(str(table), tmp_path / "data", strict=True)
+        load(str(table), tmp_path / "data", strict=True)
 
 
 def test_empty_and_lopsided_folders(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(OrdiscoError, match="empty: no images found"):
-        data.load(str(tmp_path / "empty"), tmp_path)
+        load(str(tmp_path / "empty"), tmp_path)
     folder = make_folder(tmp_path)
     (folder / "fox").mkdir()
     with pytest.raises(OrdiscoError, match="fox: no images in this class"):
-        data.load(str(folder), tmp_path)
+        load(str(folder), tmp_path)
     save(folder / "fox" / "1.png")
     with pytest.raises(OrdiscoError, match="class 'fox' has 1 readable labelled images, 2 needed"):
-        data.load(str(folder), tmp_path)
+        load(str(folder), tmp_path)
     save(folder / "test" / "wolf" / "1.png")
     with pytest.raises(OrdiscoError, match=r"test image .* has the class 'wolf', unknown in training"):
-        data.load(str(folder), tmp_path)
+        load(str(folder), tmp_path)
     save(tmp_path / "one" / "cat" / "1.png")
     with pytest.raises(OrdiscoError, match="1 labelled classes found in the training images, 2 or more"):
-        data.load(str(tmp_path / "one"), tmp_path)
+        load(str(tmp_path / "one"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ def test_wrong_csv(tmp_path: Path, content: bytes, message: str) -> None:
     table = tmp_path / "t.csv"
     table.write_bytes(content)
     with pytest.raises(OrdiscoError, match=message):
-        data.load(str(table), tmp_path)
+        load(str(table), tmp_path)
 
 
 def test_streams_of_own_data(tmp_path: Path) -> None:
-    dataset = data.load(str(make_folder(tmp_path)), tmp_path / "data", size=8)
+    dataset = load(str(make_folder(tmp_path)), tmp_path / "data", size=8)
     stream = new_instance(dataset, increments=2, labels_per_class=1)
     assert [row["labeled"] for row in stream.summary()["increments"]] == [2, 2]
     assert sum(len(increment) for increment in stream) == 14
@@ -213,4 +213,4 @@ def test_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pyte
     folder = make_folder(tmp_path)
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(OrdiscoError, match=r"cannot read .*pets: Permission denied"):
-        data.load(str(folder), tmp_path / "data")
+        load(str(folder), tmp_path / "data")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ordisco import data
 from ordisco.cli import main
 from ordisco.data import own
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 from test_data_own import make_folder, save
 
@@ -25,13 +25,13 @@ def table_of(root: Path, *rows: str) -> Path:
 
 def refused(source: Path, message: str) -> None:
     with pytest.raises(OrdiscoError, match=message) as caught:
-        data.load(str(source), source.parent / "data", size=8)
+        load(str(source), source.parent / "data", size=8)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 2100
 
 
 def test_a_table_is_right_without_the_rows_below(tmp_path: Path) -> None:
-    assert len(data.load(str(table_of(tmp_path)), tmp_path / "data", size=8).train) == 4
+    assert len(load(str(table_of(tmp_path)), tmp_path / "data", size=8).train) == 4
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_links_that_lead_nowhere_are_unreadable_images(tmp_path: Path) -> None:
     (folder / "dog" / "loop.png").symlink_to(folder / "dog" / "loop.png")
     (folder / "dog" / "inner").symlink_to(folder / "dog")
     with pytest.warns(OrdiscoWarning, match=r"2 unreadable images skipped: .*gone\.png, .*loop\.png$"):
-        data.load(str(folder), tmp_path / "data", size=8)
+        load(str(folder), tmp_path / "data", size=8)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
@@ -113,18 +113,18 @@ def test_a_pipe_or_a_device_is_never_opened(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     os.mkfifo(folder / "dog" / "pipe.png")
     with pytest.warns(OrdiscoWarning, match=r"1 unreadable images skipped: .*pipe\.png$"):
-        data.load(str(folder), tmp_path / "data", size=8)
+        load(str(folder), tmp_path / "data", size=8)
     table = table_of(tmp_path / "other", "../pets/dog/pipe.png,dog", "/dev/zero,cat", "pets/cat,dog")
     with pytest.warns(OrdiscoWarning, match=r"3 unreadable images skipped: .*pipe\.png, /dev/zero, .*pets/cat$"):
-        data.load(str(table), tmp_path / "data", size=8)
+        load(str(table), tmp_path / "data", size=8)
     with pytest.raises(OrdiscoError, match=r"pipe\.png \(not a regular file\); mend or remove it"):
-        data.load(str(table), tmp_path / "data", size=8, strict=True)
+        load(str(table), tmp_path / "data", size=8, strict=True)
 
 
 def test_a_folder_with_an_images_name_is_a_folder(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     save(folder / "dog" / "more.png" / "5.png", (1, 2, 3))
-    assert len(data.load(str(folder), tmp_path / "data", size=8).train) == 15
+    assert len(load(str(folder), tmp_path / "data", size=8).train) == 15
 
 
 def test_a_sub_folder_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_an_image_that_swells_beyond_measure_is_skipped(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     Image.new("1", (20_000, 9_000)).save(folder / "dog" / "huge.gif")
     with pytest.warns(OrdiscoWarning, match=r"1 unreadable images skipped: .*huge\.gif$"):
-        data.load(str(folder), tmp_path / "data", size=8)
+        load(str(folder), tmp_path / "data", size=8)
 
 
 @pytest.mark.parametrize("name", [" ", "\u3000"])
@@ -208,5 +208,5 @@ def test_names_of_5000_characters(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert len(said) < 1500
     table = table_of(tmp_path, "p" * 5000 + ".png,cat")
     with pytest.warns(OrdiscoWarning, match="1 unreadable images skipped") as told:
-        data.load(str(table), tmp_path / "data", size=8)
+        load(str(table), tmp_path / "data", size=8)
     assert len(str(told[0].message)) < 1500

@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from ordisco import data
 from ordisco.data import pixels, svhn
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 
 RNG = np.random.RandomState(0)
@@ -24,7 +24,7 @@ RNG = np.random.RandomState(0)
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The synthetic files are not the publishers'; their warning has its own test."""
-    monkeypatch.setattr(data, "differences", lambda name, root: ())
+    monkeypatch.setattr("ordisco.data.load.differences", lambda name, root: ())
 
 
 def write_svhn(root: Path, train: int = 20, test: int = 10, labels: list[int] | None = None) -> np.ndarray:
@@ -88,7 +88,7 @@ def write_tiny(
 
 def test_svhn(tmp_path: Path) -> None:
     images = write_svhn(tmp_path)
-    dataset = data.load("svhn", tmp_path)
+    dataset = load("svhn", tmp_path)
     assert dataset.image_shape == (3, 32, 32)
     assert (len(dataset.train), len(dataset.test)) == (20, 10)
     assert (dataset.flip, dataset.translate) == (False, 2)
@@ -99,12 +99,12 @@ def test_svhn(tmp_path: Path) -> None:
 
 def test_svhn_at_16_pixels_is_the_rounded_mean(tmp_path: Path) -> None:
     images = write_svhn(tmp_path)
-    dataset = data.load("svhn", tmp_path, size=16)
+    dataset = load("svhn", tmp_path, size=16)
     assert dataset.image_shape == (3, 16, 16)
     assert dataset.translate == 1
     block = images[6:8, 10:12, 1, 3].astype(int)
     assert int(dataset.train.images[3, 1, 3, 5]) == (block.sum() + 2) // 4
-    assert dataset.checksum() == data.load("svhn", tmp_path, size=16).checksum()
+    assert dataset.checksum() == load("svhn", tmp_path, size=16).checksum()
 
 
 def test_resize_agrees_with_the_decoder_of_single_images(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_resize_agrees_with_the_decoder_of_single_images(tmp_path: Path) -> None
 
 def test_cifar10(tmp_path: Path) -> None:
     parts = write_cifar10(tmp_path)
-    dataset = data.load("cifar10", tmp_path)
+    dataset = load("cifar10", tmp_path)
     assert (len(dataset.train), len(dataset.test)) == (20, 4)
     assert (dataset.flip, dataset.translate) == (True, 4)
     assert dataset.classes[3] == "cat"
@@ -130,18 +130,18 @@ def test_cifar10(tmp_path: Path) -> None:
 
 def test_tiny_imagenet(tmp_path: Path) -> None:
     write_tiny(tmp_path)
-    whole = data.load("tiny-imagenet", tmp_path)
+    whole = load("tiny-imagenet", tmp_path)
     assert whole.classes == ("thing 0", "thing 1", "thing 2", "thing 3")
     assert whole.image_shape == (3, 64, 64)
     assert (len(whole.train), len(whole.test)) == (8, 4)
-    part = data.load("tiny-imagenet", tmp_path, classes=("Thing 3", "n00000001"), size=32)
+    part = load("tiny-imagenet", tmp_path, classes=("Thing 3", "n00000001"), size=32)
     assert part.classes == ("thing 3", "thing 1")
     assert part.image_shape == (3, 32, 32)
     train = part.train
     by_label = {label: int(train.images[train.labels == label].float().mean()) for label in (0, 1)}
     assert by_label == {0: 150, 1: 50}
     assert part.test.images[part.test.labels == 0][0, :, 0, 0].tolist() == pytest.approx([30, 100, 200], abs=3)
-    drawn = data.load("tiny-imagenet", tmp_path, num_classes=2, size=32, seed=1)
+    drawn = load("tiny-imagenet", tmp_path, num_classes=2, size=32, seed=1)
     assert drawn.num_classes == 2
     assert len(drawn.train) == 4
 
@@ -150,18 +150,18 @@ def test_second_load_reads_the_cache_and_a_changed_file_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_svhn(tmp_path)
-    first = data.load("svhn", tmp_path)
+    first = load("svhn", tmp_path)
     calls: list[Path] = []
     real = svhn.read
     monkeypatch.setattr(svhn, "read", lambda *paths: calls.extend(paths) or real(*paths))
-    assert data.load("svhn", tmp_path).checksum() == first.checksum()
+    assert load("svhn", tmp_path).checksum() == first.checksum()
     assert not calls
-    assert data.load("svhn", tmp_path, fresh=True).checksum() == first.checksum()
+    assert load("svhn", tmp_path, fresh=True).checksum() == first.checksum()
     assert calls
     calls.clear()
     write_svhn(tmp_path)
     os.utime(tmp_path / "train_32x32.mat", ns=(1, 1))
-    assert data.load("svhn", tmp_path).checksum() != first.checksum()
+    assert load("svhn", tmp_path).checksum() != first.checksum()
     assert calls
 
 
@@ -182,11 +182,11 @@ def _garbage(path: Path) -> None:
 @pytest.mark.parametrize("harm", [_truncate, _flip_a_bit, _garbage])
 def test_damaged_cache_is_rebuilt(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     write_svhn(tmp_path)
-    first = data.load("svhn", tmp_path)
+    first = load("svhn", tmp_path)
     [cache] = (tmp_path / "cache").iterdir()
     whole = cache.read_bytes()
     harm(cache)
-    assert data.load("svhn", tmp_path).checksum() == first.checksum()
+    assert load("svhn", tmp_path).checksum() == first.checksum()
     assert cache.stat().st_size == len(whole)
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [cache.name]
 
@@ -195,16 +195,16 @@ def test_cache_that_cannot_be_written_is_told_and_the_data_used(tmp_path: Path) 
     write_svhn(tmp_path)
     (tmp_path / "cache").write_text("a file where the folder should be")
     with pytest.warns(OrdiscoWarning, match="cannot keep the decoded images"):
-        assert len(data.load("svhn", tmp_path).train) == 20
+        assert len(load("svhn", tmp_path).train) == 20
 
 
 @pytest.mark.parametrize("name", ["svhn", "cifar10"])
 def test_peak_memory_is_under_three_times_the_decoded_size(tmp_path: Path, name: str) -> None:
     write_svhn(tmp_path, 3000, 1000) if name == "svhn" else write_cifar10(tmp_path, 600)
-    data.load("digits")
+    load("digits")
     tracemalloc.start()
     try:
-        dataset = data.load(name, tmp_path)
+        dataset = load(name, tmp_path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -228,7 +228,7 @@ def test_truncated_files_are_named(
     content = path.read_bytes()
     path.write_bytes(content[: int(keep * len(content))])
     with pytest.raises(OrdiscoError, match=filename) as caught:
-        data.load(name, tmp_path)
+        load(name, tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "cache").exists()
 
@@ -244,7 +244,7 @@ def test_corrupt_bytes_in_the_middle(tmp_path: Path, filename: str, write: Calla
         content[position] ^= 0xA5
     path.write_bytes(bytes(content))
     with pytest.raises(OrdiscoError, match=filename):
-        data.load("cifar10" if "cifar" in filename else "tiny-imagenet", tmp_path)
+        load("cifar10" if "cifar" in filename else "tiny-imagenet", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil", "a/../../evil", "..\\evil", "C:\\evil"])
@@ -253,30 +253,30 @@ def test_member_that_points_outside_is_refused(tmp_path: Path, name: str) -> Non
     write_cifar10(tmp_path, extra=name)
     for dataset in ("tiny-imagenet", "cifar10"):
         with pytest.raises(OrdiscoError, match="points outside the archive"):
-            data.load(dataset, tmp_path)
+            load(dataset, tmp_path)
     assert not list(tmp_path.parent.glob("evil*"))
 
 
 def test_labels_out_of_range(tmp_path: Path) -> None:
     write_svhn(tmp_path, 3, labels=[1, 11, 2])
     with pytest.raises(OrdiscoError, match=r"train_32x32.mat: label 11 is not from 1 to 10"):
-        data.load("svhn", tmp_path)
+        load("svhn", tmp_path)
     write_svhn(tmp_path, 3, labels=[1, 0, 2])
     with pytest.raises(OrdiscoError, match=r"label 0 is not"):
-        data.load("svhn", tmp_path)
+        load("svhn", tmp_path)
     write_cifar10(tmp_path, label=10)
     with pytest.raises(OrdiscoError, match=r"data_batch_1.bin has label 10, not from 0 to 9"):
-        data.load("cifar10", tmp_path)
+        load("cifar10", tmp_path)
 
 
 def test_svhn_with_other_content(tmp_path: Path) -> None:
     write_svhn(tmp_path)
     savemat(tmp_path / "train_32x32.mat", {"X": np.zeros((8, 8, 3, 2), np.uint8), "y": np.ones((2, 1), np.uint8)})
     with pytest.raises(OrdiscoError, match="expected X of 32×32×3×n"):
-        data.load("svhn", tmp_path)
+        load("svhn", tmp_path)
     savemat(tmp_path / "train_32x32.mat", {"Z": np.zeros(3)})
     with pytest.raises(OrdiscoError, match=r"train_32x32.mat: damaged"):
-        data.load("svhn", tmp_path)
+        load("svhn", tmp_path)
 
 
 def test_cifar10_with_a_missing_or_uneven_member(tmp_path: Path) -> None:
@@ -284,23 +284,23 @@ def test_cifar10_with_a_missing_or_uneven_member(tmp_path: Path) -> None:
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("cifar-10-batches-bin/readme.html"))
     with pytest.raises(OrdiscoError, match=r"data_batch_1.bin, .*test_batch.bin missing"):
-        data.load("cifar10", tmp_path)
+        load("cifar10", tmp_path)
     with tarfile.open(path, "w:gz") as tar:
         info = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
         info.size = 3000
         tar.addfile(info, io.BytesIO(bytes(3000)))
     with pytest.raises(OrdiscoError, match=r"data_batch_1.bin has 3000 bytes, not a multiple of 3073"):
-        data.load("cifar10", tmp_path)
+        load("cifar10", tmp_path)
 
 
 def test_tiny_imagenet_with_a_broken_image_or_missing_parts(tmp_path: Path) -> None:
     for broken in (b"", b"not a picture", jpeg((9, 9, 9))[:200]):
         write_tiny(tmp_path, broken=broken)
         with pytest.raises(OrdiscoError, match=r"cannot decode .*n00000000_1.JPEG"):
-            data.load("tiny-imagenet", tmp_path)
+            load("tiny-imagenet", tmp_path)
     write_tiny(tmp_path, without="val/images/val_2")
     with pytest.raises(OrdiscoError, match=r"val_2.JPEG missing"):
-        data.load("tiny-imagenet", tmp_path)
+        load("tiny-imagenet", tmp_path)
     write_tiny(tmp_path, without="train/n00000003/images")
     with pytest.raises(OrdiscoError, match="class n00000003 has no training images"):
-        data.load("tiny-imagenet", tmp_path)
+        load("tiny-imagenet", tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ordisco.data.sources import SOURCES
+from ordisco.data.catalogue import CATALOGUE
 from ordisco.scenarios import STREAMS, build_stream
 from ordisco.stream import Stream
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ordisco.errors.OrdiscoWarning")
 
 
 def stream(name: str) -> Stream:
-    for source in SOURCES[STREAMS[name].dataset]:
+    for source in CATALOGUE[STREAMS[name].dataset].sources:
         if not (ROOT / source.filename).is_file():
             pytest.skip(f"needs {source.filename} in ORDISCO_DATA")
     return build_stream(STREAMS[name], name, 0, ROOT)

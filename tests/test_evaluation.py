@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ordisco.data import Split
+from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation import Evaluation, assess, evaluate, generated_accuracy, pseudo_label_accuracy
 

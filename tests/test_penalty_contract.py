@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ordisco.data import normalize
+from ordisco.data.pixels import normalize
 from ordisco.nets import Flat
 from ordisco.networks import Layout
 from ordisco.penalties import EWC, MAS, SI, Evidence, Penalty

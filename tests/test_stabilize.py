@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conftest import blobs, make_learner
-from ordisco.data import normalize
+from ordisco.data.pixels import normalize
 from ordisco.nets import Discriminator, Flat
 from ordisco.penalties import Evidence, quadratic
 from ordisco.stabilize import Stabilizer, add_gradient_, running_mean

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordisco import manifest
-from ordisco.data import load
 from ordisco.data.dataset import Dataset, Split
 from ordisco.data.draw import _balanced
 from ordisco.data.drift import lighter_inside
+from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.scenarios import STREAMS, StreamSettings, build_stream, stream_settings
 from ordisco.stream import Increment, Stream, new_class, new_instance

@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ordisco.data import Dataset, load
+    from ordisco.data.dataset import Dataset
+    from ordisco.data.load import load
     from ordisco.errors import OrdiscoError
     from ordisco.evaluation import evaluate
     from ordisco.launch import load_learner
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Dataset": "data",
+    "Dataset": "data.dataset",
     "Increment": "stream",
     "Learner": "learner",
     "LearnerSettings": "settings",
@@ -32,7 +33,7 @@ _HOMES = {
     "Stream": "stream",
     "build_stream": "scenarios",
     "evaluate": "evaluation",
-    "load": "data",
+    "load": "data.load",
     "load_learner": "launch",
     "method": "methods",
     "new_class": "stream",

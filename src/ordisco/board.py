@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ordisco.errors import one_line
 from ordisco.output import guarded
 from ordisco.progress import Display, LiveDisplay, Pace, PlainDisplay, Steps, heading, make_display, result_in_words
+from ordisco.record import IncrementRecord
 from ordisco.report.table import MethodResult
 
 if TYPE_CHECKING:
@@ -136,10 +137,10 @@ class LiveRow:
         self.status = f"increment {increment}/{self.pace.increments}  {images_per_second:,.0f} images/s"
         self.board.redraw()
 
-    def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
+    def increment_done(self, record: IncrementRecord) -> None:
         """Print the result above the bars."""
-        self.pace.move(increment)
-        self.message(result_in_words(increment, accuracy, record, self.pace))
+        self.pace.move(record.increment)
+        self.message(result_in_words(record, self.pace))
 
     def message(self, text: str) -> None:
         """Print it, after the name, above the bars."""

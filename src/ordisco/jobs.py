@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ordisco.board import Board
-from ordisco.progress import PlainDisplay, Steps
+from ordisco.progress import Display, PlainDisplay, Steps
+from ordisco.record import IncrementRecord
 from ordisco.stopping import StopRequest
 
 LOOK_SECONDS = 0.2  # between two looks for a signal
@@ -67,7 +68,7 @@ def run_jobs(jobs: Sequence[Job], at_once: int, board: Board) -> Ends:
                 with contextlib.suppress(queue.Empty):
                     process, event = news.get(timeout=LOOK_SECONDS)
                     if event is not None:
-                        getattr(board.row(process.job.name), event["call"])(*event["arguments"])
+                        tell(board.row(process.job.name), event["call"], event["arguments"])
                         continue
                     running.remove(process)
                     board.remove(process.job.name)
@@ -84,6 +85,14 @@ def run_jobs(jobs: Sequence[Job], at_once: int, board: Board) -> Ends:
                 process.close()
         ends.stopped_by = stop.reason
     return ends
+
+
+def tell(display: Display, call: str, arguments: list[Any]) -> None:
+    """Show what a child has told."""
+    if call == "increment_done":
+        display.increment_done(IncrementRecord.from_dict(arguments[0]))
+    else:
+        getattr(display, call)(*arguments)
 
 
 class _Process:
@@ -161,9 +170,9 @@ class Relay(PlainDisplay):
         """So far it has come."""
         self._tell("step", increment, step, losses, images_per_second)
 
-    def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
+    def increment_done(self, record: IncrementRecord) -> None:
         """An increment is learned and evaluated."""
-        self._tell("increment_done", increment, accuracy, record)
+        self._tell("increment_done", record.to_dict())
 
     def message(self, text: str) -> None:
         """Something that stays."""

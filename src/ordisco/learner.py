@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ordisco.batch import Augmentation
 from ordisco.checks import check_image_shape, check_images, check_increment
-from ordisco.data import denormalize, normalize
+from ordisco.data.pixels import denormalize, normalize
 from ordisco.end_increment import end_increment
 from ordisco.errors import OrdiscoError
 from ordisco.fits import check_memory

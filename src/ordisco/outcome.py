@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.methods import method
+from ordisco.record import IncrementRecord, increments_in
 from ordisco.report import MethodResult, accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory
@@ -32,21 +33,24 @@ def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, inde
     sample_grid(path, images.cpu(), len(labels), [stream.dataset.classes[label] for label in labels])
 
 
-def increments_of(directory: RunDirectory) -> list[dict[str, Any]]:
+def increments_of(directory: RunDirectory) -> list[IncrementRecord]:
     """The records of finished increments."""
-    return [record for record in directory.read_metrics() if record.get("kind") == "increment"]
+    try:
+        return increments_in(directory.read_metrics())
+    except OrdiscoError as error:
+        raise OrdiscoError(f"{directory.metrics_file} is damaged: {error}") from error
 
 
 def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, learner: Learner) -> None:
     """Curve, confusion matrix and summary of a finished run."""
     records = increments_of(directory)
-    accuracies = [record["accuracy"] for record in records]
+    accuracies = [record.accuracy for record in records]
     title = method(config.method).title
     x_label = "task" if stream.scenario == "new-class" else "increment"
     accuracy_curves(directory.place("figures/accuracy.png"), {title: accuracies}, x_label, f"{title} on {stream.name}")
     classes = stream.dataset.classes
     confusion_matrix(
-        directory.place("figures/confusion.png"), records[-1]["confusion"], classes, f"{title} on {stream.name}"
+        directory.place("figures/confusion.png"), records[-1].confusion, classes, f"{title} on {stream.name}"
     )
     figures = [
         ("Accuracy on the classes seen", "figures/accuracy.png"),
@@ -71,9 +75,9 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         "accuracies": accuracies,
         "final_accuracy": accuracies[-1],
         "mean_accuracy": sum(accuracies) / len(accuracies),
-        "seconds": records[-1]["total_seconds"],
-        "peak_memory_bytes": records[-1]["peak_memory_bytes"],
-        "kept_bytes": records[-1]["kept_bytes"],
+        "seconds": records[-1].total_seconds,
+        "peak_memory_bytes": records[-1].peak_memory_bytes,
+        "kept_bytes": records[-1].kept_bytes,
     }
     directory.write_text("summary.json", json.dumps(summary, indent=2) + "\n")
 
@@ -83,10 +87,9 @@ def result_of(directories: Sequence[RunDirectory], name: str) -> MethodResult:
     accuracies, seconds, kept = [], [], []
     for directory in directories:
         records = increments_of(directory)
-        try:
-            accuracies.append([float(record["accuracy"]) for record in records])
-            seconds.append(float(records[-1]["total_seconds"]))
-            kept.append(int(records[-1]["kept_bytes"]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed") from error
+        if not records:
+            raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed")
+        accuracies.append([record.accuracy for record in records])
+        seconds.append(records[-1].total_seconds)
+        kept.append(records[-1].kept_bytes)
     return MethodResult(method(name).title, accuracies, sum(seconds) / len(seconds), max(kept))

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ordisco.data import normalize
+from ordisco.data.pixels import normalize
 from ordisco.methods import PenaltyName, PenaltyOn
 from ordisco.per_image import mean_per_image_gradient
 

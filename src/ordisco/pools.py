@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ordisco.batch import Batch, Pairs
-from ordisco.data import normalize
+from ordisco.data.pixels import normalize
 from ordisco.state import Setup, State
 from ordisco.stream import Increment
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ordisco.data.catalogue import CATALOGUE
 from ordisco.errors import UsageError, shown
 from ordisco.machine import cores
 from ordisco.scenarios import StreamSettings
@@ -72,7 +73,6 @@ SMALL_STEPS = 5 * SMALL.step.steps  # of a whole stream: five tasks of New Class
 
 # What a preset does to a stream of larger images.
 STREAM_CHANGES: dict[str, dict[str, int | bool]] = {"small": {"size": 16, "max_images": 10_000, "contrast": True}}
-COLOUR_TELLS_NOTHING = ("svhn",)  # data sets that `small` makes grey
 
 # The images that each preset is meant for: channels, height, width.
 PRESET_IMAGES: dict[str, tuple[int, int, int]] = {"demo": (1, 8, 8), "small": (1, 16, 16), "paper": (3, 32, 32)}
@@ -100,7 +100,7 @@ def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:
     if stream.dataset == "digits":
         return stream
     changes = STREAM_CHANGES.get(name, {})
-    if changes and stream.dataset in COLOUR_TELLS_NOTHING:
+    if changes and stream.dataset in CATALOGUE and not CATALOGUE[stream.dataset].colour:
         changes = {**changes, "grey": True}
     return dataclasses.replace(stream, **changes)  # type: ignore[arg-type]
 

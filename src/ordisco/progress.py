@@ -6,10 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ordisco.errors import readable
 from ordisco.output import guarded
+from ordisco.record import IncrementRecord
 from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
 from ordisco.report.words import duration, percent
 
@@ -30,8 +31,8 @@ class Display(Protocol):
     def step(self, increment: int, step: int, losses: Mapping[str, float], images_per_second: float) -> None:
         """So far it has come."""
 
-    def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
-        """An increment is learned and evaluated; `record` is its line in metrics.jsonl."""
+    def increment_done(self, record: IncrementRecord) -> None:
+        """An increment is learned and evaluated."""
 
     def message(self, text: str) -> None:
         """Say something that stays."""
@@ -95,15 +96,11 @@ def losses_in_words(losses: Mapping[str, float]) -> list[str]:
     ]
 
 
-def result_in_words(increment: int, accuracy: float, record: Mapping[str, Any], pace: Pace) -> str:
+def result_in_words(record: IncrementRecord, pace: Pace) -> str:
     """The line that closes an increment."""
-    parts = [f"increment {increment}/{pace.increments}", f"accuracy {percent(accuracy)}"]
-    for key, name in (("pseudo_label_accuracy", "pseudo-labels"), ("generated_accuracy", "generated")):
-        if record.get(key) is not None:
-            parts.append(f"{name} {percent(record[key])}")
-    if record.get("seconds") is not None:
-        parts.append(duration(record["seconds"]))
-    return "  ".join(parts)
+    words = {"accuracy": "accuracy", "pseudo_label_accuracy": "pseudo-labels", "generated_accuracy": "generated"}
+    shares = [f"{words[name]} {percent(share)}" for name, share in record.shares.items()]
+    return "  ".join([f"increment {record.increment}/{pace.increments}", *shares, duration(record.seconds)])
 
 
 class PlainDisplay:
@@ -130,11 +127,11 @@ class PlainDisplay:
         parts = [place, *losses_in_words(losses), f"{images_per_second:,.0f} images/s", self._pace.left()]
         self.message("  ".join(part for part in parts if part))
 
-    def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
+    def increment_done(self, record: IncrementRecord) -> None:
         """Print the result."""
-        self._pace.move(increment)
+        self._pace.move(record.increment)
         self._last = self._clock()
-        self.message(result_in_words(increment, accuracy, record, self._pace))
+        self.message(result_in_words(record, self._pace))
 
     def message(self, text: str) -> None:
         """Print it, at once also in a pipe."""
@@ -188,11 +185,11 @@ class LiveDisplay:
         if self._live:
             self._live.update(self._picture("  ".join(status), losses_in_words(losses)), refresh=True)
 
-    def increment_done(self, increment: int, accuracy: float, record: Mapping[str, Any]) -> None:
+    def increment_done(self, record: IncrementRecord) -> None:
         """Print the result above the bar."""
-        self._accuracy = accuracy
-        self._pace.move(increment)
-        self.message(result_in_words(increment, accuracy, record, self._pace))
+        self._accuracy = record.accuracy
+        self._pace.move(record.increment)
+        self.message(result_in_words(record, self._pace))
 
     def message(self, text: str) -> None:
         """Print it above the bar."""

@@ -7,7 +7,6 @@ resumed run is, on a CPU, bit for bit the run that was never interrupted.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import torch
 from lightning_fabric.loggers.logger import Logger
@@ -23,6 +22,7 @@ from ordisco.outcome import draw_samples, write_summary
 from ordisco.peak import peak_memory, reset_peak_memory
 from ordisco.place import fits_run
 from ordisco.progress import Display
+from ordisco.record import IncrementRecord
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory, resume_command, without_none
 from ordisco.state import TRACE
@@ -148,30 +148,28 @@ class Run:
             kept = learner.bytes_kept()
             increment = stream[index]
             hidden = increment.labels < 0
-            record: dict[str, Any] = {
-                "kind": "increment",
-                "increment": index + 1,
-                "classes_seen": len(learner.classes),
-                "images": len(increment),
-                "labeled": int((~hidden).sum()),
-                "accuracy": evaluation.accuracy,
-                "per_class": {stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
-                "pseudo_label_accuracy": pseudo_label_accuracy(
+            record = IncrementRecord(
+                increment=index + 1,
+                classes_seen=len(learner.classes),
+                images=len(increment),
+                labeled=int((~hidden).sum()),
+                accuracy=evaluation.accuracy,
+                per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
+                pseudo_label_accuracy=pseudo_label_accuracy(
                     learner, increment.images[hidden], stream.truth(index)[hidden]
                 ),
-                "generated_accuracy": None if self.judge is None else generated_accuracy(learner, self.judge),
-                "confusion": evaluation.confusion.tolist(),
-                "seconds": round(self.elapsed() - self.seconds_before_increment, 3),
-                "total_seconds": round(self.elapsed(), 3),
-                "peak_memory_bytes": peak_memory(learner.device),
-                "kept_bytes": sum(kept.values()),
-                "kept": kept,
-            }
-            self.directory.append_metrics(record)
-            shares = ("accuracy", "pseudo_label_accuracy", "generated_accuracy")
-            self.log({name: record[name] for name in shares if record[name] is not None})
+                generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
+                confusion=evaluation.confusion.tolist(),
+                seconds=round(self.elapsed() - self.seconds_before_increment, 3),
+                total_seconds=round(self.elapsed(), 3),
+                peak_memory_bytes=peak_memory(learner.device),
+                kept_bytes=sum(kept.values()),
+                kept=kept,
+            )
+            self.directory.append_metrics(record.to_dict())
+            self.log(record.shares)
             draw_samples(self.directory, learner, stream, index)
-            self.display.increment_done(index + 1, evaluation.accuracy, record)
+            self.display.increment_done(record)
         self.seconds_before_increment = self.elapsed()
         self.save()
         self.shown_steps, self.shown_at = learner.total_steps, time.monotonic()

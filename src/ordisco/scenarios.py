@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ordisco.data.catalogue import CATALOGUE
 from ordisco.errors import UsageError, shown
 from ordisco.fields import Settings, setting
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 LONGEST_CLASS = 255  # characters of a class's name, as many as a folder's name may have
 LONGEST_NAME = 100  # characters of a path's last part in a stream's name
 LISTED = 65_536  # characters of a list of names
-DATASETS = ("digits", "svhn", "cifar10", "tiny-imagenet")
+DATASETS = tuple(CATALOGUE)
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,12 @@ def short_name(name: str) -> str:
 
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
     """Load the data and arrange them as the settings say."""
-    from ordisco import data
+    from ordisco.data.load import load
     from ordisco.data.prepare import change_images, take_validation
     from ordisco.stream import new_class, new_instance
 
     check_dataset(settings.dataset)
-    dataset = data.load(
+    dataset = load(
         settings.dataset,
         data_dir,
         size=settings.size,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ordisco import losses
 from ordisco.bench import plain_images
-from ordisco.data import normalize
+from ordisco.data.pixels import normalize
 from ordisco.generators import draw_noise
 from ordisco.nets import make_classifier, make_discriminator, make_generator
 from ordisco.nets.modes import running

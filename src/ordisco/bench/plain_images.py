@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ordisco.data import normalize
 from ordisco.data.augment import GREY
+from ordisco.data.pixels import normalize
 
 
 def draw(images: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -34,7 +34,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit code is 1 if a check found something wrong."""
-    from ordisco.data.sources import data_directory, obtain, sources_of
+    from ordisco.data.catalogue import entry_of
+    from ordisco.data.sources import data_directory, obtain
 
     root = data_directory(args.data_dir)
     if args.action != "list" and not args.names:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         names = args.names or DATASETS
         for name in names:
-            sources_of(name)  # refuses an unknown name before anything is fetched
+            entry_of(name)  # refuses an unknown name before anything is fetched
         if args.action == "fetch":
             for name in names:
                 obtain(name, root)
@@ -56,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _state(name: str, root: Path) -> dict[str, Any]:
-    from ordisco.data.sources import sources_of
+    from ordisco.data.catalogue import entry_of
 
-    files = [root / source.filename for source in sources_of(name)]
+    files = [root / source.filename for source in entry_of(name).sources]
     present = [path for path in files if os.path.isfile(path)]
     if not files:
         state = "embedded"
@@ -74,22 +75,21 @@ def _state(name: str, root: Path) -> dict[str, Any]:
 
 def _check(name: str, root: Path, strict: bool) -> dict[str, Any]:
     """Checksums and a full decoding of one data set, whatever the cache holds."""
-    from ordisco import data
-    from ordisco.data.sources import SOURCES
+    from ordisco.data.load import load
 
-    row: dict[str, Any] = _state(name, root) if name in SOURCES else {"name": name, "state": "present"}
+    row: dict[str, Any] = _state(name, root) if name in DATASETS else {"name": name, "state": "present"}
     if row["state"] in ("missing", "incomplete"):
         return row
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OrdiscoWarning)
         try:
-            dataset = data.load(name, root, strict=strict, download=False, fresh=True)
+            dataset = load(name, root, strict=strict, download=False, fresh=True)
         except UsageError:
             raise
         except OrdiscoError as error:
             return row | {"state": "damaged", "notes": [str(error)]}
     if row["state"] != "embedded":
-        row["state"] = "readable" if name not in SOURCES else "differs" if caught else "verified"
+        row["state"] = "readable" if name not in DATASETS else "differs" if caught else "verified"
     return row | {
         "notes": [str(warning.message) for warning in caught],
         "train": len(dataset.train),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,14 @@ LARGEST_MEMBER = 10_000 * RECORD
 LARGEST_ARCHIVE = 6 * LARGEST_MEMBER + (1 << 20)  # unpacked, with the small texts and the headers
 
 
-def read(archive: Path) -> tuple[Split, Split]:
+def classes(files: Sequence[Path]) -> dict[str, str]:
+    """The publisher's ten classes."""
+    return {name: name for name in CLASSES}
+
+
+def read(files: Sequence[Path], keys: Sequence[str], size: int | None) -> tuple[Split, Split]:
     """Train and test images, the archive's members being read one after the other."""
+    [archive] = files
     parts: dict[str, np.ndarray] = {}
     try:
         with gzip.open(archive) as unpacked:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ordisco.data.sources import Source
+    from ordisco.data.catalogue import Source
 
 CHUNK = 1 << 18
 PATIENCE = 30  # seconds without a byte

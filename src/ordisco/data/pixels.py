@@ -1,4 +1,4 @@
-"""Image files to uint8 arrays: any size and mode becomes 3 channels of size×size."""
+"""Image files to uint8 arrays of 3 channels of size×size, and uint8 pixels to network inputs and back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ GREY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 
 class Undecodable(Exception):
     """The file is no image that can be decoded; the message says why."""
+
+
+def normalize(images: Tensor) -> Tensor:
+    """uint8 pixels as floats in [−1, 1], on the images' device."""
+    return images.to(torch.get_default_dtype(), copy=True).div_(127.5).sub_(1)
+
+
+def denormalize(images: Tensor) -> Tensor:
+    """Floats in [−1, 1] as uint8 pixels, rounded and clamped."""
+    return images.detach().float().add(1).mul_(127.5).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def decode(source: Path | bytes, size: int) -> tuple[np.ndarray, bool]:

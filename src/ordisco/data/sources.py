@@ -5,59 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from ordisco.data.catalogue import Source, entry_of
 from ordisco.data.download import Refused, received
-from ordisco.errors import OrdiscoError, UsageError
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file as its publisher offers it: where, how many bytes, which checksums."""
-
-    filename: str
-    url: str
-    size: int
-    md5: str
-    sha256: str | None = None  # only where it was computed from a file that has the publisher's MD5
-
-
-# https where the publisher has it; SVHN's publisher gives http addresses only, and its checksum has to vouch for it.
-# No SHA-256 is given yet: no file with these MD5s has been at hand to compute one.
-SOURCES: dict[str, tuple[Source, ...]] = {
-    "digits": (),
-    "svhn": (
-        Source(
-            "train_32x32.mat",
-            "http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
-            182_040_794,
-            "e26dedcc434d2e4c54c9b2d4a06d8373",
-        ),
-        Source(
-            "test_32x32.mat",
-            "http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
-            64_275_384,
-            "eb5a983be6a315427106f1b164d9cef3",
-        ),
-    ),
-    "cifar10": (
-        Source(
-            "cifar-10-binary.tar.gz",
-            "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-            170_052_171,
-            "c32a1d4ab5d03f1284b67883e8d87530",
-        ),
-    ),
-    "tiny-imagenet": (
-        Source(
-            "tiny-imagenet-200.zip",
-            "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
-            248_100_043,
-            "90528d7ca1a48142e341f4ef8d21d0de",
-        ),
-    ),
-}
+from ordisco.errors import OrdiscoError
 
 
 def data_directory(given: Path | None = None) -> Path:
@@ -71,17 +23,10 @@ def data_directory(given: Path | None = None) -> Path:
     return Path(pooch.os_cache("ordisco"))
 
 
-def sources_of(name: str) -> tuple[Source, ...]:
-    """The files of a data set that has a name."""
-    if name not in SOURCES:
-        raise UsageError(f"data set {name!r} is not allowed: one of {', '.join(SOURCES)}")
-    return SOURCES[name]
-
-
 def obtain(name: str, root: Path, *, download: bool = True) -> list[Path]:
     """The files of a data set, downloaded if they are missing and that is wanted."""
     paths = []
-    for source in sources_of(name):
+    for source in entry_of(name).sources:
         path = root / source.filename
         if not os.path.isfile(path):
             if os.path.lexists(path):
@@ -145,7 +90,7 @@ def is_publishers(path: Path, source: Source) -> bool:
 
 def differences(name: str, root: Path) -> tuple[str, ...]:
     """A line that names the files of a data set that are not the publisher's, if there are any."""
-    others = [source.filename for source in sources_of(name) if not is_publishers(root / source.filename, source)]
+    others = [source.filename for source in entry_of(name).sources if not is_publishers(root / source.filename, source)]
     if not others:
         return ()
     return (f"{root}: not the publisher's file by its checksum, used as it is: {', '.join(others)}",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,14 @@ MOST_IMAGES = 1_000_000  # the publisher's largest part has 531,131
 NUMBERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "single", "double")
 
 
-def read(train: Path, test: Path) -> tuple[Split, Split]:
+def classes(files: Sequence[Path]) -> dict[str, str]:
+    """The ten digits."""
+    return {name: name for name in CLASSES}
+
+
+def read(files: Sequence[Path], keys: Sequence[str], size: int | None) -> tuple[Split, Split]:
     """Train and test images; the publisher's label 10 is the digit 0."""
+    train, test = files
     return _read(train), _read(test)
 
 

@@ -28,8 +28,9 @@ LARGEST_TEXT, LARGEST_IMAGE = 1 << 26, 1 << 20  # bytes; the largest real text h
 ENCRYPTED = 1  # the flag of a zip's member
 
 
-def read(archive: Path, wnids: Sequence[str], size: int) -> tuple[Split, Split]:
-    """Train and test images of the given classes, labelled by their position in `wnids`."""
+def read(files: Sequence[Path], keys: Sequence[str], size: int | None) -> tuple[Split, Split]:
+    """Train and test images of the classes with these WordNet ids, labelled by their position."""
+    [archive], wnids, size = files, keys, size or NATIVE_SIZE
     label = {wnid: index for index, wnid in enumerate(wnids)}
     with _opened(archive) as zipped:
         train = []
@@ -52,8 +53,9 @@ def read(archive: Path, wnids: Sequence[str], size: int) -> tuple[Split, Split]:
         return _decode(archive, zipped, train, size), _decode(archive, zipped, test, size)
 
 
-def class_names(archive: Path) -> dict[str, str]:
+def classes(files: Sequence[Path]) -> dict[str, str]:
     """The archive's classes: WordNet id → first English name, in the order of the ids."""
+    [archive] = files
     with _opened(archive) as zipped:
         wnids = sorted({line.strip() for line in _text(archive, zipped, "wnids.txt")})
         words = dict(line.split("\t", 1) for line in _text(archive, zipped, "words.txt") if "\t" in line)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ordisco.errors import one_line
+from ordisco.record import IncrementRecord
 from ordisco.report.table import markdown_table
 from ordisco.report.words import duration, percent, size
 
@@ -25,16 +26,16 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 def run_summary_markdown(
     title: str,
     facts: Mapping[str, str],
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[IncrementRecord],
     figures: Sequence[tuple[str, str]] = (),
 ) -> str:
     """A heading, facts as a list, a table with a row an increment, and (caption, relative path) figures."""
     parts = [f"# {one_line(title)}\n"]
     if facts:
         parts.append("".join(f"- {name}: {one_line(value)}\n" for name, value in facts.items()))
-    columns = [key for key in COLUMNS if any(record.get(key) is not None for record in records)]
+    columns = [key for key in COLUMNS if any(getattr(record, key) is not None for record in records)]
     if columns:
-        rows = [[cell(record.get(key), COLUMNS[key][1]) for key in columns] for record in records]
+        rows = [[cell(getattr(record, key), COLUMNS[key][1]) for key in columns] for record in records]
         parts.append(markdown_table([COLUMNS[key][0] for key in columns], rows))
     parts += [f"![{caption}](<{path}>)\n" for caption, path in figures]
     return "\n".join(parts)

@@ -1,0 +1,58 @@
+"""What is recorded of an increment once it is learned: one line of metrics.jsonl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ordisco.errors import OrdiscoError
+
+KIND = "increment"
+
+
+@dataclass(frozen=True)
+class IncrementRecord:
+    """Accuracies are shares from 0 to 1; None where there is no such thing or nobody knows."""
+
+    increment: int  # counted from 1
+    classes_seen: int
+    images: int
+    labeled: int
+    accuracy: float  # of C′ on the test images of all classes seen
+    per_class: dict[str, float]
+    pseudo_label_accuracy: float | None  # of C′ on the increment's unlabelled images
+    generated_accuracy: float | None  # of the judge on generated images
+    confusion: list[list[int]]  # true class down, predicted class across
+    seconds: float  # of this increment
+    total_seconds: float
+    peak_memory_bytes: int | None
+    kept_bytes: int  # carried to the next increment
+    kept: dict[str, int]  # the same by part
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The accuracies that there are, by name."""
+        found = {name: getattr(self, name) for name in ("accuracy", "pseudo_label_accuracy", "generated_accuracy")}
+        return {name: share for name, share in found.items() if share is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line of metrics.jsonl."""
+        return {"kind": KIND, **asdict(self)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> IncrementRecord:
+        """Read such a line back."""
+        try:
+            record = IncrementRecord(**{name: value for name, value in values.items() if name != "kind"})
+            numbers = (record.accuracy, record.seconds, record.total_seconds, record.kept_bytes)
+            if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
+                raise TypeError("a number is missing")
+        except TypeError as error:
+            raise OrdiscoError(f"not the record of an increment ({error})") from error
+        return record
+
+
+def increments_in(lines: list[dict[str, Any]]) -> list[IncrementRecord]:
+    """The records of finished increments among the lines of metrics.jsonl."""
+    return [IncrementRecord.from_dict(line) for line in lines if line.get("kind") == KIND]
