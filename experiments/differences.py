@@ -14,7 +14,7 @@ from typing import Any
 
 from ordisco.cli.options import Parser
 from ordisco.errors import OrdiscoError, UsageError
-from ordisco.rundir import told_in_one_line
+from ordisco.files import told_in_one_line
 from paired import differences, interval
 from table import points
 

@@ -47,11 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def report(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Judge one run's generator; writes NAME.json and NAME.png."""
+    from ordisco.files import write_atomically
     from ordisco.generator_quality import check_generator, coverings, sample_accuracy, seen_images
     from ordisco.judge import cached_judge
     from ordisco.launch import load_learner, read_config, saved_stream
     from ordisco.report import sample_grid
-    from ordisco.rundir import RunDirectory, write_atomically
+    from ordisco.rundir import RunDirectory
     from tsne import draw_tsne
 
     config = read_config(path)

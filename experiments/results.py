@@ -13,8 +13,9 @@ from typing import Any
 
 from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
+from ordisco.files import told_in_one_line, write_atomically
 from ordisco.outcome import increments_of
-from ordisco.rundir import RunDirectory, told_in_one_line, write_atomically
+from ordisco.rundir import RunDirectory
 from rows import Row, Study
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -140,7 +140,7 @@ def test_the_processes_end_with_the_same_weights(out):
         "G.theta",
         "G.buffers",
         "D.theta",
-        "kept.xi",
+        "memories.penalty_on_D.importance",
         "trace",
     } < mine.keys()
     saved = load_latest(out / "whole" / "checkpoints").tensors

@@ -149,7 +149,7 @@ def test_a_trial_goes_through_the_networks_forward_and_backward_in_bf16(monkeypa
     class Watched(precision.Networks):
         def __init__(self, *args):
             super().__init__(*args)
-            for name, net in (("C", self.C), ("G", self.G), ("D", self.D)):
+            for name, net in (("C", self.C), ("G", self.gan.G), ("D", self.gan.D)):
                 seen[name] = [parameter for parameter in net.module.parameters() if parameter.requires_grad]
 
     formats = []
