@@ -17,6 +17,7 @@ from ordisco.learner import Learner, NonFiniteError
 from ordisco.memories import images_of_G
 from ordisco.methods import method
 from ordisco.nets import Generator
+from ordisco.networks import Network
 from ordisco.state import TERMS, TRACE
 from ordisco.stream import Increment, Stream
 
