@@ -12,6 +12,7 @@ from ordisco.data.dataset import Dataset, Split
 from ordisco.learner import Learner
 from ordisco.methods import method
 from ordisco.networks import Network
+from ordisco.record import IncrementRecord
 from ordisco.settings import LearnerSettings
 from ordisco.stream import Increment, Stream, new_class, new_instance
 
@@ -62,6 +63,25 @@ def increment_of(labels: Iterable[int], unlabeled: Iterable[int] = (), seed: int
     """Labelled images of the given classes, then unlabelled ones of the given classes."""
     labels, unlabeled = list(labels), list(unlabeled)
     return Increment(blobs([*labels, *unlabeled], seed), torch.tensor([*labels, *(-1 for _ in unlabeled)]))
+
+
+def record_of(increment: int, accuracy: float, **more: object) -> IncrementRecord:
+    """The record of an increment of two classes."""
+    known: dict[str, object] = {
+        "classes_seen": 2,
+        "images": 10,
+        "labeled": 4,
+        "per_class": {},
+        "pseudo_label_accuracy": None,
+        "generated_accuracy": None,
+        "confusion": [[1, 0], [0, 1]],
+        "seconds": 1.0,
+        "total_seconds": 1.0,
+        "peak_memory_bytes": None,
+        "kept_bytes": 100,
+        "kept": {"C": 100},
+    }
+    return IncrementRecord(increment, accuracy=accuracy, **{**known, **more})
 
 
 def make_learner(name: str = "ordisco", num_classes: int = 6, seed: int = 0, **changes: object) -> Learner:

@@ -10,6 +10,7 @@ import pytest
 from ordisco.cli import data as data_command
 from ordisco.cli import stream as stream_command
 from ordisco.cli.options import Parser
+from ordisco.data import sources
 from ordisco.data.catalogue import CATALOGUE
 from ordisco.errors import OrdiscoError, UsageError
 from test_data_own import make_folder

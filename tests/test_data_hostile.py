@@ -97,7 +97,7 @@ def test_the_limit_of_cifar10_is_above_the_real_archive(tmp_path: Path) -> None:
     tar_of(
         tmp_path, *(member(f"cifar-10-batches-bin/{name}", size=30_730_000) for name in (*cifar10.TRAIN, cifar10.TEST))
     )
-    train, test = cifar10.read(tmp_path / TAR)
+    train, test = cifar10.read([tmp_path / TAR], cifar10.CLASSES, None)
     assert (len(train), len(test)) == (50_000, 10_000)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ordisco import losses
-from ordisco.ssl import MeanTeacher
+from ordisco.unlabeled import MeanTeacher
 
 LN3 = math.log(3)
 FORMS = ("logistic", "hinge")

@@ -7,6 +7,7 @@ import sys
 import pytest
 from rich.console import Console
 
+from conftest import record_of
 from ordisco.progress import LiveDisplay, Pace, PlainDisplay, make_display
 
 
@@ -30,7 +31,7 @@ def test_plain_lines(clock):
     for step in range(0, 401, 40):  # 1 s for 40 steps
         display.step(1, step, {"C": 0.51234, "D": 1234.5}, 1234.4)
         clock.now += 1
-    display.increment_done(1, 0.99, {"seconds": 11.0, "pseudo_label_accuracy": 0.9})
+    display.increment_done(record_of(1, 0.99, seconds=11.0, pseudo_label_accuracy=0.9))
     clock.now += 9
     display.step(2, 40, {}, 1000)
     clock.now += 1
@@ -97,7 +98,7 @@ def test_live_display_fits_80_columns_and_leaves_the_results(clock):
     display = LiveDisplay(console, clock)
     display.start("ORDisCo [digits]", 5, 400)
     clock.now += 10
-    display.increment_done(1, 0.99, {"seconds": 9.0})
+    display.increment_done(record_of(1, 0.99, seconds=9.0))
     losses = dict.fromkeys(("sl", "ul", "G→C sl", "G→C ul", "D real", "D fake", "D unlabelled", "G"), 0.5)
     display.step(2, 100, losses, 1234)
     frame = out.getvalue()

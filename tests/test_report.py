@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from conftest import record_of
 from ordisco.errors import OrdiscoError
 from ordisco.report import (
     MethodResult,
@@ -176,8 +177,8 @@ def test_rich_table_marks_the_best():
 
 def test_summary_has_facts_rows_and_figures():
     records = [
-        {"increment": 1, "accuracy": 0.99, "seconds": 10.2, "generated_accuracy": None},
-        {"increment": 2, "accuracy": 0.9, "seconds": 3700, "pseudo_label_accuracy": 0.5, "per_class": [1]},
+        record_of(1, 0.99, seconds=10.2),
+        record_of(2, 0.9, seconds=3700, pseudo_label_accuracy=0.5),
     ]
     text = run_summary_markdown("ORDisCo on digits", {"seed": "0"}, records, [("Accuracy", "figures/a.png")])
     assert text.splitlines() == [
@@ -185,10 +186,10 @@ def test_summary_has_facts_rows_and_figures():
         "",
         "- seed: 0",
         "",
-        "| increment | accuracy | pseudo-labels |       time |",
-        "| --------- | -------: | ------------: | ---------: |",
-        "| 1         |   99.0 % |             – |       10 s |",
-        "| 2         |   90.0 % |        50.0 % | 1 h 02 min |",
+        "| increment | classes | accuracy | pseudo-labels |       time |  kept |",
+        "| --------- | ------: | -------: | ------------: | ---------: | ----: |",
+        "| 1         |       2 |   99.0 % |             – |       10 s | 100 B |",
+        "| 2         |       2 |   90.0 % |        50.0 % | 1 h 02 min | 100 B |",
         "",
         "![Accuracy](<figures/a.png>)",
     ]

@@ -12,9 +12,9 @@ from ordisco.methods import method
 from ordisco.networks import Networks
 from ordisco.pools import lay_out
 from ordisco.seeding import seeded
-from ordisco.ssl import make_unlabeled_loss
 from ordisco.state import TERMS, TRACE, Setup, State
 from ordisco.step import train_step
+from ordisco.unlabeled import make_unlabeled_loss
 
 pytestmark = pytest.mark.usefixtures("gradients_stay")
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from midway import classify, drawn, pseudo, ready, taught
-from ordisco.ssl import Views, align_distribution
 from ordisco.targets import aligned, aligned_targets, teach, unlabeled_views
+from ordisco.unlabeled.align import align_distribution
+from ordisco.unlabeled.base import Views
 
 pytestmark = pytest.mark.usefixtures("gradients_stay")
 

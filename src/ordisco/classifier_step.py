@@ -10,10 +10,10 @@ from ordisco.batch import Batch, Pairs
 from ordisco.networks import Network
 from ordisco.penalties import Penalty
 from ordisco.pools import Pools
-from ordisco.ssl import Views
 from ordisco.state import Setup, State
 from ordisco.targets import aligned_targets
 from ordisco.unified import less_forget, less_forget_weight, margin_ranking
+from ordisco.unlabeled.base import Views
 from ordisco.update import update
 
 

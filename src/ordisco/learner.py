@@ -26,10 +26,10 @@ from ordisco.pools import Pools, lay_out
 from ordisco.saving import restore, saved
 from ordisco.seeding import derive_seed, seeded
 from ordisco.settings import LearnerSettings
-from ordisco.ssl import make_unlabeled_loss
 from ordisco.state import TERMS, TRACE, Setup, State
 from ordisco.step import train_step
 from ordisco.stream import Increment
+from ordisco.unlabeled import make_unlabeled_loss
 
 
 class NonFiniteError(OrdiscoError):

@@ -48,7 +48,7 @@ class IncrementRecord:
             numbers = (record.accuracy, record.seconds, record.total_seconds, record.kept_bytes)
             if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
                 raise TypeError("a number is missing")
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise OrdiscoError(f"not the record of an increment ({error})") from error
         return record
 

@@ -16,7 +16,7 @@ from ordisco.methods import Method
 from ordisco.networks import Network, Networks
 from ordisco.seeding import derive_seed, set_seed
 from ordisco.settings import LearnerSettings
-from ordisco.ssl import UnlabeledLoss
+from ordisco.unlabeled.base import UnlabeledLoss
 
 TERMS = ("supervised", "unlabeled", "replay", "discriminator", "generator", "penalty")
 TRACE = 50  # steps whose losses are kept, to be reported and checked together

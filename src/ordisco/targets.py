@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from ordisco.batch import Pairs, Pseudo
 from ordisco.pools import Pools
-from ordisco.ssl import Views, align_distribution, update_running_mean
 from ordisco.state import Setup, State
+from ordisco.unlabeled.align import align_distribution, update_running_mean
+from ordisco.unlabeled.base import Views
 
 
 class Seen:

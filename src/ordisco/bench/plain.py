@@ -24,7 +24,7 @@ from ordisco.nets.modes import running
 from ordisco.replay import replay_ramp
 from ordisco.seeding import derive_seed, seeded
 from ordisco.settings import LearnerSettings
-from ordisco.ssl import align_distribution, update_running_mean
+from ordisco.unlabeled.align import align_distribution, update_running_mean
 
 CPU = torch.device("cpu")
 TRANSLATE = 1  # pixels by which a view may be shifted
