@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint bench clean setup
+.PHONY: demo test fuzz lint bench clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
 
 test: $(READY)            ## all tests
 	$(BIN)/python -m pytest
+
+fuzz: $(READY)            ## wrong input at random for 20 minutes, or MINUTES=…, from SEED=…
+	$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
 lint: $(READY)            ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -35,6 +35,8 @@ class Parser(argparse.ArgumentParser):
         """Called once for each time that an option stands on the command line."""
         if action.option_strings and action in self._given and not isinstance(action, argparse._AppendAction):
             raise argparse.ArgumentError(action, "given more than once")
+        if action.option_strings and arg_strings == ["--"]:  # from --option=--, of which argparse makes an empty list
+            raise argparse.ArgumentError(action, "'--' is no value")
         self._given.add(action)
         return super()._get_values(action, arg_strings)
 
