@@ -73,7 +73,7 @@ def ask(argv: Sequence[str]) -> Answer:
     except TooLong:
         raise Failure(f"no end within {SECONDS:.0f} s") from None
     except BaseException:
-        raise Failure("exception\n" + traceback.format_exc(limit=-12)) from None
+        raise Failure("exception\n" + traceback.format_exc(limit=-12)[-4000:]) from None
     answer = Answer(code, out.getvalue(), err.getvalue())
     check(answer, may_be_silent=list(argv[:1]) == ["data"])
     return answer

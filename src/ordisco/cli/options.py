@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ordisco.errors import CONTROL, SHOWN, UsageError, shown
-from ordisco.fields import LONGEST, Settings, allowed, value_type
+from ordisco.fields import Settings, allowed, fault_of_path, value_type
 
 LONG_WORD = re.compile(rf"\S{{{2 * SHOWN},}}")
 
@@ -57,8 +57,8 @@ def path(text: str) -> Path:
     """The type of an option that names a file or folder."""
     if not text:
         raise argparse.ArgumentTypeError("an empty text names no file or folder")
-    if len(text) > LONGEST:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is too long for a path, at most {LONGEST:,}")
+    if fault := fault_of_path(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not allowed: {fault}")
     return Path(text)
 
 
