@@ -142,7 +142,7 @@ def test_an_out_that_the_file_system_refuses_is_one_line(tmp_path, capsys, monke
     options = ("--precision", "32-true", "--steps", "1", "--max-steps", "1", "--method", "st")
     code, _, err = call(capsys, "run", *TINY, *options, "--out", LONG[:300])
     assert code == 2
-    assert only_line(err).endswith("at most 4,096 bytes, 255 for a name, 200 names (see ordisco run --help)")
+    assert only_line(err).endswith("at most 4,096 characters, 255 for a name, 200 names (see ordisco run --help)")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -55,15 +55,10 @@ def fault_of_text(text: str, longest: int = LONGEST) -> str | None:
 
 
 def fault_of_path(text: str) -> str | None:
-    """What forbids a path whatever there is on the disk: that it, or one of its names, is too long, or too many names."""
-    names = text.split("/")
-    too_long = len(text.encode("utf-8", "surrogateescape")) > LONGEST
-    if (
-        too_long
-        or len(names) > MOST_NAMES
-        or any(len(name.encode("utf-8", "surrogateescape")) > LONGEST_NAME for name in names)
-    ):
-        return f"at most {LONGEST:,} bytes, {LONGEST_NAME} for a name, {MOST_NAMES} names"
+    """What forbids a path whatever there is on the disk: its length, that of a name in it, or the number of names."""
+    names = text.encode(errors="replace").split(b"/")
+    if len(text) > LONGEST or len(names) > MOST_NAMES or max(map(len, names)) > LONGEST_NAME:
+        return f"at most {LONGEST:,} characters, {LONGEST_NAME} for a name, {MOST_NAMES} names"
     return None
 
 

@@ -185,9 +185,9 @@ EDITS = {
 
 def damage(run: Path, rng: random.Random) -> str:
     """Damage one file of a run, or make one of its folders a link; says what was done."""
-    if rng.random() < 0.08:
-        folder = run / rng.choice(("checkpoints", "samples"))
-        target = run.parent / "outside" / "folder"
+    folder = run / rng.choice(("checkpoints", "samples"))
+    if rng.random() < 0.08 and not folder.is_symlink():
+        target = run.parent / "outside" / folder.name
         shutil.move(folder, target)
         folder.symlink_to(target)
         return f"{folder.name} is a link"
