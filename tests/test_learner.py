@@ -424,8 +424,10 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(network: str
         learner.finish()
 
 
-def test_learn_stops_where_the_rate_is_absurd(instances: Stream):
-    learner = make_learner("smb", c_lr=1e30)
+def test_learn_stops_where_the_rate_is_absurd(instances: Stream, monkeypatch: pytest.MonkeyPatch):
+    learner = make_learner("smb")
+    C = learner.nets.C
+    monkeypatch.setattr(learner.nets, "start_optimizers", lambda: C.start_optimizer(1e30, (0.9, 0.99)))
     with pytest.raises(
         NonFiniteError, match=r"the (supervised|unlabeled) loss is (nan|inf) at step [23] of increment 1"
     ):
