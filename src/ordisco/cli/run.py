@@ -12,6 +12,7 @@ from ordisco.cli.options import add_settings, check_ranges, given
 from ordisco.cli.options import path as path_of
 from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import UsageError, shown
+from ordisco.fields import fault_of_path
 from ordisco.methods import METHODS
 from ordisco.presets import PRESETS, preset_learner, preset_stream, preset_threads
 from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, check_dataset, short_name, stream_settings
@@ -116,6 +117,9 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     changes = {key: value for group in GROUPS for key, value in given(args, group).items()}
     threads = preset_threads(chosen, min(args.jobs or 1, len(methods) * args.seeds))
     machine = MachineSettings(**({"threads": threads} | given(args, MachineSettings)))
+    for name_of, text in (("data_dir", machine.data_dir), ("judge", machine.judge)):
+        if text is not None and (fault := fault_of_path(text)):
+            raise UsageError(f"{name_of} = {shown(text)} is not allowed: {fault}")
     if machine.data_dir is not None:
         machine = dataclasses.replace(machine, data_dir=os.path.realpath(machine.data_dir))
     if machine.judge is not None:
