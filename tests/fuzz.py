@@ -56,14 +56,15 @@ def fuzz(kind: str, seed: int, seconds: float, first: int = 0, most: int | None 
     if kind == "run-directories":
         run_directories.prepared()  # in this process, so that all children have it
     last = None if most is None else first + most
-    while time.monotonic() < until and (last is None or first < last):
-        first = _one_child(counts, first, until, last)
+    with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as root:
+        while time.monotonic() < until and (last is None or first < last):
+            first = _one_child(counts, first, until, last, root)
     return counts
 
 
-def one_case(kind: str, seed: int, number: int) -> tuple[str, str]:
+def one_case(kind: str, seed: int, number: int, root: str | None = None) -> tuple[str, str]:
     """Run one case here: accepted, refused or failed, and what is to be said about it."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-case-"))
+    folder = Path(tempfile.mkdtemp(prefix="case-", dir=root))
     told = folder / "case.txt"
     try:
         answer = KINDS[kind](random.Random(f"{kind} {seed} {number}"), folder)
@@ -76,7 +77,7 @@ def one_case(kind: str, seed: int, number: int) -> tuple[str, str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one_child(counts: Counts, number: int, until: float, last: int | None) -> int:
+def _one_child(counts: Counts, number: int, until: float, last: int | None, root: str) -> int:
     """Cases in a forked process as long as it lives; the number of the next case."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -84,7 +85,7 @@ def _one_child(counts: Counts, number: int, until: float, last: int | None) -> i
         child = os.fork()
     if child == 0:
         os.close(reader)
-        _work(counts.kind, counts.seed, number, until, last, writer)
+        _work(counts.kind, counts.seed, number, until, last, root, writer)
     os.close(writer)
     pending = b""
     ended = False
@@ -107,14 +108,14 @@ def _one_child(counts: Counts, number: int, until: float, last: int | None) -> i
     return number
 
 
-def _work(kind: str, seed: int, number: int, until: float, last: int | None, writer: int) -> None:
+def _work(kind: str, seed: int, number: int, until: float, last: int | None, root: str, writer: int) -> None:
     """The forked process: a line for each case."""
     code = 1
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         while time.monotonic() < until and (last is None or number < last):
-            os.write(writer, json.dumps(one_case(kind, seed, number)).encode() + b"\n")
+            os.write(writer, json.dumps(one_case(kind, seed, number, root)).encode() + b"\n")
             number += 1
         code = 0
     except BaseException:
