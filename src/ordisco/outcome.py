@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ordisco.config import RunConfig
-from ordisco.errors import OrdiscoError
 from ordisco.methods import method
-from ordisco.report import MethodResult, accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
+from ordisco.report import accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory
 
@@ -76,17 +74,3 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         "kept_bytes": records[-1]["kept_bytes"],
     }
     directory.write_text("summary.json", json.dumps(summary, indent=2) + "\n")
-
-
-def result_of(directories: Sequence[RunDirectory], name: str) -> MethodResult:
-    """One method's finished runs, a seed each, as a row of the comparison."""
-    accuracies, seconds, kept = [], [], []
-    for directory in directories:
-        records = increments_of(directory)
-        try:
-            accuracies.append([float(record["accuracy"]) for record in records])
-            seconds.append(float(records[-1]["total_seconds"]))
-            kept.append(int(records[-1]["kept_bytes"]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed") from error
-    return MethodResult(method(name).title, accuracies, sum(seconds) / len(seconds), max(kept))
