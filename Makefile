@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test other-cpu lint bench dist clean setup
+.PHONY: demo test other-cpu fuzz lint bench dist clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
@@ -19,6 +19,9 @@ OTHER_CPU_TESTS := tests/test_precision.py tests/test_step.py tests/test_learner
 
 other-cpu: $(READY)       ## a quick part of the tests, as on another processor
 	$(OTHER_CPU) $(BIN)/python -m pytest $(OTHER_CPU_TESTS)
+
+fuzz: $(READY)            ## wrong input at random for 20 minutes, or MINUTES=…, from SEED=…
+	$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
 lint: $(READY)            ## format, lint and types
 	$(BIN)/ruff format --check .

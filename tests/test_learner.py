@@ -17,6 +17,7 @@ from ordisco.learner import Learner, NonFiniteError
 from ordisco.memories import images_of_G
 from ordisco.methods import method
 from ordisco.nets import Generator
+from ordisco.networks import Network
 from ordisco.state import TERMS, TRACE
 from ordisco.stream import Increment, Stream
 
@@ -426,8 +427,10 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(network: str
         learner.finish()
 
 
-def test_learn_stops_where_the_rate_is_absurd(instances: Stream):
-    learner = make_learner("smb", c_lr=1e30)
+def test_learn_stops_where_the_rate_is_absurd(instances: Stream, monkeypatch: pytest.MonkeyPatch):
+    start = Network.start_optimizer  # a rate beyond what the settings allow
+    monkeypatch.setattr(Network, "start_optimizer", lambda self, lr, betas: start(self, 1e30, betas))
+    learner = make_learner("smb")
     with pytest.raises(
         NonFiniteError, match=r"the (supervised|unlabeled) loss is (nan|inf) at step [23] of increment 1"
     ):

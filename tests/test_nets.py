@@ -120,13 +120,12 @@ def plain_d_by_hand(w: int, c: int, s: int, k: int) -> Size:
 
 def measured(settings: LearnerSettings, shape: tuple[int, int, int], classes: int) -> tuple[Size, Size, Size]:
     nets, z = networks(settings, shape, classes), settings.gan.z_dim
-    assert nets.G is not None
-    assert nets.D is not None
+    assert nets.gan is not None
     image = torch.zeros(1, *shape)
     return (
         measure(nets.C.module, image),
-        measure(nets.G.module, torch.zeros(1, z), torch.zeros(1, dtype=torch.int64)),
-        measure(nets.D.module, image),
+        measure(nets.gan.G.module, torch.zeros(1, z), torch.zeros(1, dtype=torch.int64)),
+        measure(nets.gan.D.module, image),
     )
 
 

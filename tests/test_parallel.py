@@ -48,7 +48,9 @@ def run(name, *argv):
 
 
 def new(name, *options):
-    return ["run", *start, "--out", str(out / name), *options]
+    pairs = zip(start[1::2], start[2::2], strict=True)
+    usual = [word for pair in pairs if pair[0] not in options for word in pair]
+    return ["run", start[0], *usual, "--out", str(out / name), *options]
 
 
 # what the first averages were made of, and what this process has in the end
@@ -140,7 +142,7 @@ def test_the_processes_end_with_the_same_weights(out):
         "G.theta",
         "G.buffers",
         "D.theta",
-        "kept.xi",
+        "memories.penalty_on_D.importance",
         "trace",
     } < mine.keys()
     saved = load_latest(out / "whole" / "checkpoints").tensors

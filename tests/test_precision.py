@@ -150,7 +150,7 @@ def test_a_trial_goes_through_the_networks_forward_and_backward_in_bf16(monkeypa
     class Watched(precision.Networks):
         def __init__(self, *args):
             super().__init__(*args)
-            for name, net in (("C", self.C), ("G", self.G), ("D", self.D)):
+            for name, net in (("C", self.C), ("G", self.gan.G), ("D", self.gan.D)):
                 seen[name] = [parameter for parameter in net.module.parameters() if parameter.requires_grad]
 
     formats = []
@@ -203,7 +203,7 @@ def test_a_run_is_refused_before_anything_is_written(trials, tmp_path, capsys, m
     trials(DIES)
     commands = {
         "one": arguments(tmp_path / "run", *BF16),
-        "compared": [*arguments(tmp_path / "run", *BF16), "--method", "smb", "--method", "st", "--jobs", "2"],
+        "compared": arguments(tmp_path / "run", *BF16, "--method", "smb", "--method", "st", "--jobs", "2"),
         "dry": ["run", *TINY, "--dry-run", *BF16],
         "bench": ["bench", "--preset", "demo", "--threads", "1", *BF16],
         "profile": ["bench", "--profile", "--preset", "demo", "--threads", "1", *BF16],
@@ -262,7 +262,7 @@ def test_the_processes_of_a_comparison_do_not_try_again(trials, begun, monkeypat
         trials(DIES)
         for job in jobs:
             made.append(job.name)
-            assert main([*job.command[3:], "--max-steps", "2"]) == 0
+            assert main(job.command[3:]) == 0
         return Ends()
 
     monkeypatch.setattr(engine, "run_jobs", run_jobs)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ordisco.errors import OrdiscoError, UsageError, shown
-from ordisco.fields import Settings, fault_of_text, setting
+from ordisco.fields import Settings, fault_of_path, fault_of_text, setting
 from ordisco.methods import method
 from ordisco.presets import preset, preset_learner, preset_of, preset_stream, preset_threads
 from ordisco.scenarios import DATASETS, StreamSettings, check_dataset, short_name, stream_settings
@@ -90,8 +90,7 @@ class RunConfig:
         if arriving.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
             arriving = dataclasses.replace(arriving, dataset=str(Path(arriving.dataset).expanduser().resolve()))
         machine = MachineSettings(**{"threads": preset_threads(chosen, runs_at_once), **only(changes, MachineSettings)})
-        paths = {name: os.path.realpath(path) for name in PATHS if (path := getattr(machine, name)) is not None}
-        machine = dataclasses.replace(machine, **paths)
+        machine = dataclasses.replace(machine, **real_paths(machine))
         learner = preset_learner(chosen, arriving).replace(**only(changes, *GROUPS))
         return RunConfig(short_name(stream), arriving, method, chosen, seed, machine, learner)
 
@@ -140,3 +139,15 @@ PATHS = ("data_dir", "judge")
 def only(changes: Mapping[str, Any], *groups: type[Settings]) -> dict[str, Any]:
     """The changes that are fields of these groups."""
     return {name: value for name, value in changes.items() if FIELDS.get(name) in groups}
+
+
+def real_paths(machine: MachineSettings) -> dict[str, str]:
+    """The paths of the settings as they are from anywhere; what names no file is refused."""
+    found: dict[str, str] = {}
+    for name in PATHS:
+        path = getattr(machine, name)
+        if path is not None:
+            if fault := fault_of_path(path):
+                raise UsageError(f"{name} = {shown(path)} is not allowed: {fault}")
+            found[name] = os.path.realpath(path)
+    return found

@@ -16,6 +16,7 @@ from typing import Any
 from ordisco.errors import CONTROL, UsageError, shown
 
 LONGEST = 4_096  # characters of a text, as many as a path may have
+LONGEST_NAME, MOST_NAMES = 255, 200  # bytes of a file's name; names in a path
 
 
 def setting(
@@ -53,6 +54,14 @@ def fault_of_text(text: str, longest: int = LONGEST) -> str | None:
     if CONTROL.search(text):
         return "a text without control characters"
     return None if text.isascii() or is_unicode(text) else "a text in UTF-8"
+
+
+def fault_of_path(text: str) -> str | None:
+    """What forbids a path whatever there is on the disk: its length, that of a name in it, or the number of names."""
+    names = text.encode(errors="replace").split(b"/")
+    if len(text) > LONGEST or len(names) > MOST_NAMES or max(map(len, names)) > LONGEST_NAME:
+        return f"at most {LONGEST:,} characters, {LONGEST_NAME} for a name, {MOST_NAMES} names"
+    return None
 
 
 def is_unicode(text: str) -> bool:

@@ -170,6 +170,8 @@ def _names(field: str, text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise UsageError(f"{field} = {shown(text)} is not allowed: names separated by commas")
     if long := next((name for name in names if len(name) > LONGEST_CLASS), None):
         raise UsageError(f"{field} = {shown(long)} is not allowed: names of at most {LONGEST_CLASS} characters")
     return names

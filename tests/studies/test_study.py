@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_study import DATA, SMALL, TINY, tiny_config, tiny_row, write_study
 
 from ordisco.cli import parser
 from ordisco.cli.run import configuration
@@ -18,7 +19,6 @@ from ordisco.presets import preset
 from ordisco.studies.read import read_study, study_names
 from ordisco.studies.study import Row, Study, by_seed
 from tiny import call, one_line
-from tiny_study import DATA, SMALL, TINY, tiny_config, tiny_row, write_study
 
 STUDIES = Path(__file__).parents[2] / "experiments" / "studies.toml"
 
@@ -221,8 +221,8 @@ def test_files_that_are_no_studies_are_one_line(tmp_path: Path, capsys: pytest.C
     code, _, err = call(capsys, "study", tmp_path / "none.toml", "s")
     assert code == 1
     assert "cannot read" in one_line(err)
+    (tmp_path / "link.toml").symlink_to(file)
     with pytest.raises(OrdiscoError, match="it is a symbolic link"):
-        (tmp_path / "link.toml").symlink_to(file)
         read_study(tmp_path / "link.toml", "s")
     code, out, _ = call(capsys, "study", file)
     assert (code, out) == (0, "s: Tiny\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ordisco.errors import CONTROL, SHOWN, UsageError, shown
-from ordisco.fields import LONGEST, Settings, allowed, choices_of, value_type
+from ordisco.fields import Settings, allowed, choices_of, fault_of_path, value_type
 
 LONG_WORD = re.compile(rf"\S{{{2 * SHOWN},}}")
 
@@ -35,6 +35,8 @@ class Parser(argparse.ArgumentParser):
         """Called once for each time that an option stands on the command line."""
         if action.option_strings and action in self._given and not isinstance(action, argparse._AppendAction):
             raise argparse.ArgumentError(action, "given more than once")
+        if action.option_strings and arg_strings == ["--"]:  # from --option=--, of which argparse makes an empty list
+            raise argparse.ArgumentError(action, "'--' is no value")
         self._given.add(action)
         return super()._get_values(action, arg_strings)
 
@@ -55,8 +57,8 @@ def path(text: str) -> Path:
     """The type of an option that names a file or folder."""
     if not text:
         raise argparse.ArgumentTypeError("an empty text names no file or folder")
-    if len(text) > LONGEST:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is too long for a path, at most {LONGEST:,}")
+    if fault := fault_of_path(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not allowed: {fault}")
     return Path(text)
 
 
