@@ -90,9 +90,8 @@ class RunConfig:
         if arriving.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
             arriving = dataclasses.replace(arriving, dataset=str(Path(arriving.dataset).expanduser().resolve()))
         machine = MachineSettings(**{"threads": preset_threads(chosen, runs_at_once), **only(changes, MachineSettings)})
-        machine = dataclasses.replace(machine, **real_paths(machine))
         learner = preset_learner(chosen, arriving).replace(**only(changes, *GROUPS))
-        return RunConfig(short_name(stream), arriving, method, chosen, seed, machine, learner)
+        return RunConfig(short_name(stream), arriving, method, chosen, seed, with_real_paths(machine), learner)
 
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values for TOML."""
@@ -141,13 +140,11 @@ def only(changes: Mapping[str, Any], *groups: type[Settings]) -> dict[str, Any]:
     return {name: value for name, value in changes.items() if FIELDS.get(name) in groups}
 
 
-def real_paths(machine: MachineSettings) -> dict[str, str]:
-    """The paths of the settings as they are from anywhere; what names no file is refused."""
-    found: dict[str, str] = {}
+def with_real_paths(machine: MachineSettings) -> MachineSettings:
+    """The settings with paths as they are from anywhere; what can name no file is refused."""
     for name in PATHS:
         path = getattr(machine, name)
-        if path is not None:
-            if fault := fault_of_path(path):
-                raise UsageError(f"{name} = {shown(path)} is not allowed: {fault}")
-            found[name] = os.path.realpath(path)
-    return found
+        if path is not None and (fault := fault_of_path(path)):
+            raise UsageError(f"{name} = {shown(path)} is not allowed: {fault}")
+    data_dir, judge = (None if path is None else os.path.realpath(path) for path in (machine.data_dir, machine.judge))
+    return dataclasses.replace(machine, data_dir=data_dir, judge=judge)

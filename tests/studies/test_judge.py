@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_study import QUICK_JUDGE, quick_judge  # noqa: F401
 
 from conftest import blob_dataset, make_learner
 from ordisco.cli import main
@@ -18,6 +17,7 @@ from ordisco.stream import Stream, new_class, new_instance
 from ordisco.studies import judge as judging
 from tiny import DATA as DATA_OPTIONS
 from tiny import STREAM, call, one_line
+from tiny_study import QUICK_JUDGE, quick_judge  # noqa: F401
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Rows and studies: keys, commands, and files of studies that say what is wrong with them."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_study import DATA, SMALL, TINY, tiny_config, tiny_row, write_study
 
 from ordisco.cli import parser
 from ordisco.cli.run import configuration
@@ -19,6 +19,7 @@ from ordisco.presets import preset
 from ordisco.studies.read import read_study, study_names
 from ordisco.studies.study import Row, Study, by_seed
 from tiny import call, one_line
+from tiny_study import DATA, SMALL, TINY, tiny_config, tiny_row, write_study
 
 STUDIES = Path(__file__).parents[2] / "experiments" / "studies.toml"
 
@@ -236,3 +237,11 @@ def test_keys_are_those_of_the_committed_results() -> None:
     files = {file.stem for file in (STUDIES.parent / "results").glob("*.json")}
     assert len(files) > 300
     assert files - known == set()
+
+
+def test_the_study_of_the_readme_is_a_study(tmp_path: Path) -> None:
+    [text] = re.findall(r"```toml\n(.*?)```", (STUDIES.parent / "README.md").read_text(), flags=re.DOTALL)
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    study = read_study(tmp_path / "s.toml", "my-study")
+    assert [row.title for row in study.rows][-1] == "ORDisCo, λ 0.01, seed 2"
+    assert study.rows[-1].config.learner.gan.d_penalty == 0.01

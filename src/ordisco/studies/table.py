@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 from ordisco.report.table import TextTable
 from ordisco.report.words import duration, percent_mean, size
 from ordisco.studies.paired import BySeed, Gap, Interval, differences, gap_closed, interval
@@ -27,10 +28,10 @@ class Span:
     @staticmethod
     def read(text: str) -> Span:
         """`2-4`, or `3` for one increment."""
-        first, _, last = text.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal() and 1 <= int(first) <= int(last or first)):
-            raise UsageError(f"over = {text!r} is not allowed: increments such as 2-4")
-        return Span(int(first), int(last or first))
+        found = re.fullmatch(r"([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?", text, re.ASCII)
+        if found is None or int(found[1]) > int(found[2] or found[1]):
+            raise UsageError(f"over = {shown(text)} is not allowed: increments such as 2-4")
+        return Span(int(found[1]), int(found[2] or found[1]))
 
     def of(self, accuracies: Sequence[float]) -> float:
         """The mean over these increments."""
