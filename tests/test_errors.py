@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ordisco.board import LiveBoard
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, one_line, readable
 from ordisco.progress import LiveDisplay, PlainDisplay
-from ordisco.report import MethodResult
+from ordisco.report import TextTable
+from ordisco.report.board import LiveBoard
 from ordisco.report.grids import sample_grid
 from ordisco.report.summary import run_summary_markdown
 from ordisco.report.table import markdown_table
@@ -47,12 +47,12 @@ def test_errors_and_warnings_are_one_line(kind: type[Exception]) -> None:
 
 
 def test_displays_show_names_as_they_are() -> None:
-    results = [MethodResult("ordisco [/m]", [[0.5]], 1.0, 100)]
+    table = TextTable(("method", "after the last increment", "time"), (("ordisco [/m]", "50.0 %", "1.0 s"),))
     for make in (lambda out: LiveDisplay(Console(file=out, width=120, force_terminal=False)), PlainDisplay):
         out = io.StringIO()
         display = make(out)
         display.start(f"ORDisCo on {ODD}", 1, 1)
-        display.comparison(results, ODD)
+        display.comparison(table, ODD)
         display.close()
         assert out.getvalue().count(SHOWN) == 2
         assert "ordisco [/m]" in out.getvalue()

@@ -14,14 +14,15 @@ import torch
 
 from conftest import FABRIC
 from conftest import TINY as SETTINGS
-from ordisco import compare, machine, precision
+from ordisco import machine, precision
 from ordisco.cli import main
 from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import UsageError
-from ordisco.jobs import Ends
 from ordisco.launch import load_learner, read_config
 from ordisco.precision import TRIED, check_precision, try_bf16
 from ordisco.processes import make_fabric
+from ordisco.studies import engine
+from ordisco.studies.workers import Ends
 from tiny import TINY, arguments, call, one_line
 
 SHAPE = (1, 8, 8)
@@ -264,8 +265,8 @@ def test_the_processes_of_a_comparison_do_not_try_again(trials, begun, monkeypat
             assert main(job.command[3:]) == 0
         return Ends()
 
-    monkeypatch.setattr(compare, "run_jobs", run_jobs)
-    monkeypatch.setattr(compare, "stop_with_parent", lambda stop: None)
+    monkeypatch.setattr(engine, "run_jobs", run_jobs)
+    monkeypatch.setattr(engine, "stop_with_parent", lambda stop: None)
     before, handler = trials.count(), signal.getsignal(signal.SIGINT)
     try:
         assert call(capsys, "resume", path, "--jobs", "2", "--max-steps", "2")[0] == 0

@@ -15,14 +15,12 @@ from PIL import Image
 from conftest import record_of
 from ordisco.errors import OrdiscoError
 from ordisco.report import (
-    MethodResult,
+    TextTable,
     accuracy_curves,
-    comparison_table,
     confusion,
     confusion_matrix,
     curves,
     figure,
-    rich_comparison_table,
     run_summary_markdown,
     sample_grid,
     words,
@@ -148,18 +146,19 @@ def test_grid_takes_tensors_and_refuses_what_is_no_grid(tmp_path):
             sample_grid(tmp_path / "g.png", images, rows, ["a", "b"])
 
 
-RESULTS = [
-    MethodResult("ORDisCo", [[1.0, 0.9], [0.9, 0.8]], 75, 3_214_000),
-    MethodResult("S|B", [[1.0, 0.7], [0.9, 0.7]], 9, 512),
-]
+TABLE = TextTable(
+    ("method", "after the last increment", "time"),
+    (("ORDisCo", "85.0 ± 7.1 %", "1 min 15 s"), ("S|B", "70.0 ± 0.0 %", "9.0 s")),
+    best=(0,),
+)
 
 
-def test_comparison_table_is_markdown_and_lines_up():
-    assert comparison_table(RESULTS).splitlines() == [
-        "| method  | after the last increment | mean over increments |       time |   kept |",
-        "| ------- | -----------------------: | -------------------: | ---------: | -----: |",
-        "| ORDisCo |             85.0 ± 7.1 % |         90.0 ± 7.1 % | 1 min 15 s | 3.2 MB |",
-        "| S\\|B    |             70.0 ± 0.0 % |         82.5 ± 3.5 % |      9.0 s |  512 B |",
+def test_a_table_is_markdown_and_lines_up():
+    assert TABLE.markdown().splitlines() == [
+        "| method  | after the last increment |       time |",
+        "| ------- | -----------------------: | ---------: |",
+        "| ORDisCo |             85.0 ± 7.1 % | 1 min 15 s |",
+        "| S\\|B    |             70.0 ± 0.0 % |      9.0 s |",
     ]
 
 
@@ -168,7 +167,7 @@ def test_rich_table_marks_the_best():
 
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, color_system="standard", _environ={})
-    console.print(rich_comparison_table(RESULTS, "Digits"))
+    console.print(TABLE.rich("Digits"))
     best, other = (next(line for line in out.getvalue().splitlines() if name in line) for name in ("ORD", "S|B"))
     assert "\x1b[1m" in best
     assert "\x1b[1m" not in other

@@ -7,10 +7,10 @@ import pytest
 
 from ordisco import checkpoint, files, unchanged
 from ordisco.cli import main
-from ordisco.compare import Comparison
 from ordisco.errors import OrdiscoError
 from ordisco.learner import Learner
 from ordisco.rundir import RunDirectory, resume_command
+from ordisco.studies.comparison import Comparison
 from tiny import arguments, call, one_line, records, without_figures
 
 
@@ -108,13 +108,13 @@ def test_a_comparison_reads_no_link_and_no_strange_name(tmp_path, capsys, run):
     comparison = tmp_path / "many"
     code, _, _ = call(capsys, *arguments(comparison, "--method", "st", "--method", "smb", "--max-steps", "1"))
     assert code == 0
-    file = comparison / "comparison.json"
+    file = comparison / "study.json"
     good = file.read_text()
     file.write_text(good.replace('"st",', '"../st",', 1))
-    with pytest.raises(OrdiscoError, match=r"comparison.json is damaged: method = '../st' is not allowed"):
+    with pytest.raises(OrdiscoError, match=r"study.json is damaged: method = '../st' is not allowed"):
         Comparison.load(comparison)
     file.write_text(good.replace('"c_width": 4', '"c_width": 5'))
-    with pytest.raises(OrdiscoError, match=r"comparison.json is damaged: its checksum is wrong"):
+    with pytest.raises(OrdiscoError, match=r"study.json is damaged: its checksum is wrong"):
         Comparison.load(comparison)
     file.write_text(good)
     shutil.rmtree(comparison / "st-seed0")
@@ -122,8 +122,8 @@ def test_a_comparison_reads_no_link_and_no_strange_name(tmp_path, capsys, run):
     with pytest.raises(OrdiscoError, match="st-seed0 is not a directory of its own"):
         Comparison.load(comparison)
     (comparison / "st-seed0").unlink()
-    file.rename(tmp_path / "comparison.json")
-    file.symlink_to(tmp_path / "comparison.json")
+    file.rename(tmp_path / "study.json")
+    file.symlink_to(tmp_path / "study.json")
     code, _, err = call(capsys, "resume", comparison)
     assert code == 1
     assert "it is a symbolic link" in one_line(err)

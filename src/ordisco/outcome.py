@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +11,7 @@ from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError
 from ordisco.methods import method
 from ordisco.record import IncrementRecord, increments_in
-from ordisco.report import MethodResult, accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
+from ordisco.report import accuracy_curves, confusion_matrix, run_summary_markdown, sample_grid
 from ordisco.report.words import percent
 from ordisco.rundir import RunDirectory
 
@@ -80,16 +79,3 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         "kept_bytes": records[-1].kept_bytes,
     }
     directory.write_text("summary.json", json.dumps(summary, indent=2) + "\n")
-
-
-def result_of(directories: Sequence[RunDirectory], name: str) -> MethodResult:
-    """One method's finished runs, a seed each, as a row of the comparison."""
-    accuracies, seconds, kept = [], [], []
-    for directory in directories:
-        records = increments_of(directory)
-        if not records:
-            raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed")
-        accuracies.append([record.accuracy for record in records])
-        seconds.append(records[-1].total_seconds)
-        kept.append(records[-1].kept_bytes)
-    return MethodResult(method(name).title, accuracies, sum(seconds) / len(seconds), max(kept))

@@ -87,6 +87,11 @@ def preset(name: str) -> LearnerSettings:
     return PRESETS[name]
 
 
+def preset_of(stream: StreamSettings) -> str:
+    """The preset of a stream for which none is named."""
+    return "demo" if stream.dataset == "digits" else "small"
+
+
 def preset_learner(name: str, stream: StreamSettings) -> LearnerSettings:
     """The preset for a stream: increments of New Instance share the steps of `small`, so that a run takes minutes."""
     learner = preset(name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from ordisco.errors import readable
 from ordisco.output import guarded
 from ordisco.record import IncrementRecord
-from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
+from ordisco.report.table import TextTable
 from ordisco.report.words import duration, percent
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Display(Protocol):
         """A run of `increments` × `steps` begins, or goes on after `done_steps` of them."""
 
     def step(self, increment: int, step: int, losses: Mapping[str, float], images_per_second: float) -> None:
-        """So far it has come."""
+        """So many steps of the increment are done."""
 
     def increment_done(self, record: IncrementRecord) -> None:
         """An increment is learned and evaluated."""
@@ -37,7 +37,7 @@ class Display(Protocol):
     def message(self, text: str) -> None:
         """Say something that stays."""
 
-    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+    def comparison(self, table: TextTable, title: str) -> None:
         """Several methods side by side."""
 
     def close(self) -> None:
@@ -137,9 +137,9 @@ class PlainDisplay:
         """Print it, at once also in a pipe."""
         print(text, file=self._stream, flush=True)
 
-    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+    def comparison(self, table: TextTable, title: str) -> None:
         """Print a table whose columns line up."""
-        self.message(f"\n{readable(title)}\n\n{comparison_table(results)}")
+        self.message(f"\n{readable(title)}\n\n{table.markdown()}")
 
     def close(self) -> None:
         """Nothing to tidy up."""
@@ -195,11 +195,11 @@ class LiveDisplay:
         """Print it above the bar."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def comparison(self, results: Sequence[MethodResult], title: str) -> None:
+    def comparison(self, table: TextTable, title: str) -> None:
         """Print the table in place of the bar."""
         self.close()
         self._console.print()
-        self._console.print(rich_comparison_table(results, title))
+        self._console.print(table.rich(title))
 
     def close(self) -> None:
         """Take the bar away and give the cursor back."""

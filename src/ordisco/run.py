@@ -53,7 +53,7 @@ class Run:
         self.config, self.directory, self.stream = config, directory, stream
         self.learner, self.display = learner, display
         self.judge, self.logger = judge, logger
-        self.resume_with = directory.path  # what `ordisco resume` is to be given
+        self.go_on = f"go on with: {resume_command(directory.path)}"
         self.seconds = 0.0  # of training before this process
         self.started = self.saved_at = self.shown_at = time.monotonic()
         self.shown_steps = learner.total_steps
@@ -81,10 +81,10 @@ class Run:
                     self.directory.check_still_there()
                 return True
         except KeyboardInterrupt:
-            raise Interrupted(f"stopped at once, without a checkpoint of now; {self.how_to_go_on()}") from None
+            raise Interrupted(f"stopped at once, without a checkpoint of now; {self.go_on}") from None
         except OrdiscoError as error:
             if isinstance(error.__cause__, OSError):
-                raise OrdiscoError(f"{error}; when that is put right, {self.how_to_go_on()}") from error.__cause__
+                raise OrdiscoError(f"{error}; when that is put right, {self.go_on}") from error.__cause__
             raise
 
     def learn(self, max_steps: int | None) -> bool:
@@ -118,7 +118,7 @@ class Run:
         if stop or save:
             self.save()
         if stop:
-            raise Interrupted(f"stopped by {self.stop.reason or 'a signal'}, all is saved; {self.how_to_go_on()}")
+            raise Interrupted(f"stopped by {self.stop.reason or 'a signal'}, all is saved; {self.go_on}")
 
     def agree(self, save: bool) -> tuple[bool, bool]:
         """Whether to stop and whether to save: in a data-parallel run, the same in all processes.
@@ -253,10 +253,6 @@ class Run:
             raise NonFiniteError(f"{error}; {where}") from None
 
     # ------------------------------------------------------------------ the outside
-
-    def how_to_go_on(self) -> str:
-        """The command that continues the run."""
-        return f"go on with: {resume_command(self.resume_with)}"
 
     def start_display(self) -> None:
         """Say what is to be done; offline replay takes more steps in later increments."""

@@ -27,6 +27,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.files import PARTIAL, told_in_one_line
 
 LOCK = ".lock"
+BUSY = "another run is writing into"  # how the error begins where another process holds the lock
 FOLDERS = ("checkpoints", "samples", "figures", "tensorboard")
 MOST_SETTINGS = 1 << 20  # bytes
 CHECKSUM = re.compile(r"# sha256 ([0-9a-f]{64})\b")
@@ -135,9 +136,7 @@ class RunDirectory:
         try:
             self._lock.acquire()
         except filelock.Timeout:
-            raise OrdiscoError(
-                f"another run is writing into {self.path}: wait until it ends, or choose another --out"
-            ) from None
+            raise OrdiscoError(f"{BUSY} {self.path}: wait until it ends, or choose another --out") from None
         except (OSError, NotImplementedError) as error:
             raise OrdiscoError(f"cannot lock {self.path}: {error}; choose another --out") from error
 

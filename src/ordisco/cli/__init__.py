@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from ordisco.cli import bench, data, methods, nets, resume, run, stream
+from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.output import guarded_streams
@@ -20,7 +20,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (run, resume, stream, data, methods, nets, bench):
+    for module in (run, resume, study, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
     return top
 
@@ -41,10 +41,16 @@ def main(argv: list[str] | None = None) -> int:
         failure = output.failure
         if failure is None or isinstance(failure, BrokenPipeError):  # its reader, such as `head`, has had enough
             return code
-        lasting = (sys.argv[1:] if argv is None else argv)[:1] in (["run"], ["resume"])
+        lasting = is_lasting(sys.argv[1:] if argv is None else argv)
         kind = "warning" if lasting else "error"
         print(f"ordisco: {kind}: cannot write to standard output: {failure.strerror or failure}", file=sys.stderr)
         return code if lasting else code or 1
+
+
+def is_lasting(argv: list[str]) -> bool:
+    """Does the command leave more than what it prints?"""
+    printed = {"--list", "--table", "--check"}
+    return argv[:1] in (["run"], ["resume"], ["judge"]) or (argv[:1] == ["study"] and not printed & set(argv))
 
 
 def run_command(argv: list[str] | None) -> int:

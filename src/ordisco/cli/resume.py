@@ -20,7 +20,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("path", type=path_of, metavar="RUN", help="the directory of the run")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop, saved, after N steps in all")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs of a comparison made at once (default: as `run`)")
-    parser.add_argument("--job", help=argparse.SUPPRESS)  # method:seed, in a process that `--jobs` has started
+    parser.add_argument("--job", help=argparse.SUPPRESS)  # a run of it, in a process that `--jobs` has started
     parser.set_defaults(command=run)
 
 
@@ -30,10 +30,10 @@ def run(args: argparse.Namespace) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
     check_numbers(args)
     from ordisco.cli.run import show_comparison, tell_where
-    from ordisco.compare import Comparison, is_comparison
     from ordisco.launch import read_config, resumed_run
     from ordisco.processes import one_voice, start
     from ordisco.rundir import RunDirectory
+    from ordisco.studies.comparison import Comparison, is_comparison
 
     path: Path = args.path
     comparison = Comparison.load(path) if is_comparison(path) else None
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> None:
     if comparison is None and directory.summary_json.exists():
         print(f"{path} is finished: see {directory.summary_markdown}")
         return
-    fabric = start(config.machine)
     if comparison is not None and args.job is not None:
-        comparison.job(args.job, fabric, args.max_steps)
+        comparison.engine().job(args.job, args.max_steps)
         return
+    fabric = start(config.machine)
     with one_voice(fabric) as display:
         if comparison is not None:
             show_comparison(display, comparison.go(display, fabric, args.max_steps, args.jobs), path)

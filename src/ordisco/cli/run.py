@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordisco.cli.options import add_settings, check_ranges, given
+from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
-from ordisco.config import MachineSettings, RunConfig
+from ordisco.config import DEMO_STREAM, FIELDS, MachineSettings, RunConfig
 from ordisco.errors import UsageError, shown
-from ordisco.fields import fault_of_path
 from ordisco.methods import METHODS
-from ordisco.presets import PRESETS, preset_learner, preset_stream, preset_threads
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, check_dataset, short_name, stream_settings
+from ordisco.presets import PRESETS
+from ordisco.scenarios import DATASETS, STREAMS, StreamSettings
 from ordisco.settings import GROUPS
 
 if TYPE_CHECKING:
     from ordisco.progress import Display
-    from ordisco.report import MethodResult
+    from ordisco.report import TextTable
 
-DEMO_STREAM, DEMO_METHODS = "digits-5-new-class", ("ordisco", "smb")
+DEMO_METHODS = ("ordisco", "smb")
 MOST_RUNS, MOST_STEPS, MOST_JOBS = 10_000, 10**15, 1_024
 
 
@@ -84,10 +82,11 @@ def run(args: argparse.Namespace) -> None:
                 complete = single.go(args.max_steps)
             tell_where(display, path, complete)
             return
-        from ordisco.compare import Comparison
+        from ordisco.studies.comparison import Comparison
+        from ordisco.studies.engine import jobs_at_once
 
         comparison = Comparison(path, config, methods, seeds)
-        jobs = comparison.jobs_at_once(len(methods) * len(seeds), fabric, args.jobs)
+        jobs = jobs_at_once([config.machine], len(methods) * len(seeds), fabric, args.jobs)
         comparison.start(fabric)
         show_comparison(display, comparison.go(display, fabric, args.max_steps, jobs), path)
 
@@ -108,24 +107,9 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     methods = tuple(METHODS) if "all" in asked else tuple(dict.fromkeys(asked))
     if len(methods) * args.seeds > MOST_RUNS:
         raise UsageError(f"{len(methods)} methods with {args.seeds} seeds are not allowed: at most {MOST_RUNS} runs")
-    stream = stream_settings(name)
-    chosen = args.preset or ("demo" if stream.dataset == "digits" else "small")
-    stream = dataclasses.replace(preset_stream(chosen, stream), **given(args, StreamSettings))
-    check_dataset(stream.dataset)
-    if stream.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
-        stream = dataclasses.replace(stream, dataset=str(Path(stream.dataset).expanduser().resolve()))
-    changes = {key: value for group in GROUPS for key, value in given(args, group).items()}
-    threads = preset_threads(chosen, min(args.jobs or 1, len(methods) * args.seeds))
-    machine = MachineSettings(**({"threads": threads} | given(args, MachineSettings)))
-    for name_of, text in (("data_dir", machine.data_dir), ("judge", machine.judge)):
-        if text is not None and (fault := fault_of_path(text)):
-            raise UsageError(f"{name_of} = {shown(text)} is not allowed: {fault}")
-    if machine.data_dir is not None:
-        machine = dataclasses.replace(machine, data_dir=os.path.realpath(machine.data_dir))
-    if machine.judge is not None:
-        machine = dataclasses.replace(machine, judge=os.path.realpath(machine.judge))
-    learner = preset_learner(chosen, stream).replace(**changes)
-    config = RunConfig(short_name(name), stream, methods[0], chosen, args.seed, machine, learner)
+    changes = {field: value for field, value in vars(args).items() if field in FIELDS}
+    at_once = min(args.jobs or 1, len(methods) * args.seeds)
+    config = RunConfig.resolve(name, methods[0], args.preset, args.seed, runs_at_once=at_once, **changes)
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
 
@@ -145,12 +129,12 @@ def tell_where(display: Display, path: Path, complete: bool) -> None:
         display.message(f"go on with: {resume_command(path)}")
 
 
-def show_comparison(display: Display, results: list[MethodResult], path: Path) -> None:
+def show_comparison(display: Display, table: TextTable | None, path: Path) -> None:
     """The table of all methods, and where the pictures are."""
-    if not results:
+    if table is None:
         tell_where(display, path, complete=False)
         return
-    display.comparison(results, "accuracy on the classes seen")
+    display.comparison(table, "accuracy on the classes seen")
     display.message(f"table and curves: {path / 'comparison.md'}, {path / 'comparison.png'}")
     for folder in sorted(path.glob("*/samples"))[:1]:
         display.message(f"generated images: {max(folder.glob('*.png'))}")

@@ -8,14 +8,12 @@ from ordisco.report.confusion import confusion_matrix
 from ordisco.report.curves import accuracy_curves
 from ordisco.report.grids import sample_grid
 from ordisco.report.summary import run_summary_markdown
-from ordisco.report.table import MethodResult, comparison_table, rich_comparison_table
+from ordisco.report.table import TextTable
 
 __all__ = [
-    "MethodResult",
+    "TextTable",
     "accuracy_curves",
-    "comparison_table",
     "confusion_matrix",
-    "rich_comparison_table",
     "run_summary_markdown",
     "sample_grid",
 ]

@@ -1,59 +1,42 @@
-"""Methods side by side: final and mean accuracy, time, bytes kept."""
+"""Tables of words: Markdown that also lines up as plain text, or for a terminal."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordisco.errors import one_line, readable
-from ordisco.report.words import duration, percent_mean, size
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-HEADER = ("method", "after the last increment", "mean over increments", "time", "kept")
-
 
 @dataclass(frozen=True)
-class MethodResult:
-    """What one method reached.
+class TextTable:
+    """A header and rows of words; the rows `best`, by their numbers from 0, stand out on a terminal."""
 
-    accuracies   a list a seed, a share from 0 to 1 an increment
-    seconds      of a run, the mean over seeds
-    kept_bytes   carried from one increment to the next, at the end
-    """
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: tuple[int, ...] = ()
 
-    method: str
-    accuracies: Sequence[Sequence[float]]
-    seconds: float
-    kept_bytes: int
+    def markdown(self) -> str:
+        """A Markdown table whose columns also line up as plain text."""
+        return markdown_table(self.header, self.rows)
 
-    @property
-    def final(self) -> list[float]:
-        """Accuracy after the last increment, a seed each."""
-        return [seed[-1] for seed in self.accuracies]
+    def rich(self, title: str = "") -> Table:
+        """The same table for a terminal, the best rows in bold."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
 
-    @property
-    def average(self) -> list[float]:
-        """Mean accuracy over increments, a seed each."""
-        return [statistics.fmean(seed) for seed in self.accuracies]
-
-    def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
-        return (
-            self.method,
-            percent_mean(self.final),
-            percent_mean(self.average),
-            duration(self.seconds),
-            size(self.kept_bytes),
-        )
-
-
-def comparison_table(results: Sequence[MethodResult]) -> str:
-    """A Markdown table whose columns also line up as plain text."""
-    return markdown_table(HEADER, [result.cells() for result in results])
+        heading = Text(readable(title), style="bold") if title else None
+        table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column, name in enumerate(self.header):
+            table.add_column(name, justify="right" if column else "left")
+        for number, row in enumerate(self.rows):
+            table.add_row(*(Text(cell) for cell in row), style="bold" if number in self.best else "")
+        return table
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -70,20 +53,3 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["-" * width if not column else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
     lines.insert(1, "| " + " | ".join(rule) + " |")
     return "\n".join(lines) + "\n"
-
-
-def rich_comparison_table(results: Sequence[MethodResult], title: str = "") -> Table:
-    """The same table for a terminal, the best final accuracy in bold."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    best = max(statistics.fmean(result.final) for result in results)
-    heading = Text(readable(title), style="bold") if title else None
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, name in enumerate(HEADER):
-        table.add_column(name, justify="right" if column else "left")
-    for result in results:
-        style = "bold" if statistics.fmean(result.final) == best else ""
-        table.add_row(*(Text(cell) for cell in result.cells()), style=style)
-    return table

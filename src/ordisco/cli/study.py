@@ -1,0 +1,180 @@
+"""`ordisco study`: make the rows of a study, print its table, draw it, fill documents with it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ordisco.cli.options import check_ranges
+from ordisco.cli.options import path as path_of
+from ordisco.errors import OrdiscoError, UsageError
+
+if TYPE_CHECKING:
+    from ordisco.studies.results import Results
+    from ordisco.studies.study import Row, Study
+
+MOST_JOBS = 1_024
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "study",
+        usage="ordisco study FILE NAME [--only ROW ...] [--seeds N ...] [--jobs N] [options]\n"
+        "       ordisco study FILE NAME --list | --table | --plot PNG\n"
+        "       ordisco study FILE [--list] | --fill DOCUMENT [--check]",
+        help="make the runs of a study and their table",
+        description="Make every run of a study that has no result yet, going on with those that were interrupted. "
+        "FILE is a TOML file of studies, such as experiments/studies.toml.",
+    )
+    parser.add_argument("file", type=path_of, metavar="FILE", help="the file of studies")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a study of the file (none: list them)")
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="rows of these names only")
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="N", help="rows with these seeds only")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs made at once, a process each (default: as `run`)")
+    parser.add_argument(
+        "--work", type=path_of, default=Path("runs/study"), metavar="DIR", help="of the runs (default: runs/study)"
+    )
+    parser.add_argument("--results", type=path_of, metavar="DIR", help="(default: the folder results beside FILE)")
+    parser.add_argument("--data-dir", type=path_of, metavar="DIR", help="as for `ordisco run`")
+    parser.add_argument("--list", action="store_true", help="list the rows, what is done and their commands")
+    parser.add_argument("--table", action="store_true", help="print the table of what is done")
+    parser.add_argument("--against", metavar="ROW", help="with --table: the row that differences are taken to")
+    parser.add_argument(
+        "--over", metavar="A-B", help="with --table: compare the mean over the increments A to B, not the last one"
+    )
+    parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
+    parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
+    parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
+    parser.add_argument("--job", help=argparse.SUPPRESS)  # a row, in a process that `--jobs` has started
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; the exit code is 1 if a document that was checked is out of date."""
+    if args.job is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+    check_ranges(args, jobs=(1, MOST_JOBS))
+    for option, needs in (("against", "table"), ("over", "table"), ("check", "fill")):
+        if getattr(args, option) and not getattr(args, needs):
+            raise UsageError(f"--{option} is only for --{needs}")
+    if sum(bool(getattr(args, action)) for action in ("list", "table", "plot", "fill")) > 1:
+        raise UsageError("give one of --list, --table, --plot, --fill")
+    from ordisco.studies.read import read_study, study_names
+
+    if args.fill is not None:
+        if args.name is not None:
+            raise UsageError("--fill takes no NAME: a document names its studies")
+        return fill(args)
+    if args.name is None:
+        if args.table or args.plot or args.only or args.seeds:
+            raise UsageError(f"NAME is missing: one of {', '.join(study_names(args.file))}")
+        for name, title in study_names(args.file).items():
+            print(f"{name}: {title}")
+        return 0
+    data_dir = None if args.data_dir is None else str(args.data_dir)
+    study = read_study(args.file, args.name, runs_at_once=args.jobs or 1, data_dir=data_dir)
+    rows = study.chosen(args.only, args.seeds)
+    if not rows:
+        raise UsageError("no row has one of these seeds")
+    if args.list:
+        list_rows(rows, results_of(args), args.work)
+    elif args.table:
+        from ordisco.studies.table import Span, study_text
+
+        over = None if args.over is None else Span.read(args.over)
+        print(study_text(study.against(args.against), results_of(args).read_all(rows), over))
+    elif args.plot is not None:
+        plot(study, rows, results_of(args), args.plot)
+    else:
+        make(args, rows)
+    return 0
+
+
+def results_of(args: argparse.Namespace) -> Results:
+    """Where the results are."""
+    from ordisco.studies.results import Results
+
+    return Results(args.results or args.file.parent / "results")
+
+
+def make(args: argparse.Namespace, rows: tuple[Row, ...]) -> None:
+    """Make the rows that have no result."""
+    from ordisco.processes import one_voice, start
+    from ordisco.studies.engine import Engine, Task
+    from ordisco.studies.study import by_seed
+
+    results = results_of(args)
+    left = {row.key: row for row in by_seed(rows) if results.read(row) is None}  # rows may share a result
+    if not left or (args.job is not None and args.job not in left and args.job in {row.key for row in rows}):
+        return
+    tasks = [Task(row, args.work / key, row.title) for key, row in left.items()]
+    engine = Engine(tasks, child_command(args, results), "the same command goes on", results, args.work / "judges")
+    if args.job is not None:
+        engine.job(args.job)
+        return
+    fabric = start(tasks[0].row.config.machine)
+    with one_voice(fabric) as display:
+        made = engine.go(display, fabric, jobs=args.jobs)
+        if made.busy:
+            display.message(
+                f"{len(made.busy)} of {len(tasks)} rows were left to another process: {', '.join(made.busy)}"
+            )
+
+
+def child_command(args: argparse.Namespace, results: Results) -> list[str]:
+    """The command of a process that makes one row."""
+    words = [sys.executable, "-m", "ordisco", "study", str(args.file), args.name]
+    words += ["--work", str(args.work), "--results", str(results.path), "--jobs", str(args.jobs or 1)]
+    return words if args.data_dir is None else [*words, "--data-dir", str(args.data_dir)]
+
+
+def list_rows(rows: tuple[Row, ...], results: Results, work: Path) -> None:
+    """A line for each row: done, begun or to do, and the command."""
+    from ordisco.report.words import percent
+    from ordisco.studies.study import by_seed
+
+    for row in by_seed(rows):
+        result = results.read(row)
+        begun = (work / row.key).exists()
+        state = f"{percent(result['last_accuracy']):>7}" if result else "  begun" if begun else "  to do"
+        print(f"{state}  {row.title}: {row.command}" + (f"  # {row.purpose}" if row.purpose else ""))
+
+
+def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path) -> None:
+    """Draw a line for each row: mean and standard deviation over seeds."""
+    from collections.abc import Sequence
+
+    from ordisco.report import accuracy_curves
+    from ordisco.studies.table import grouped
+
+    streams = grouped(results.read_all(rows))
+    if not streams:
+        raise OrdiscoError(f"{study.title!r} has no results yet: make the runs first")
+    if len(streams) > 1:
+        raise UsageError(f"the rows are of {len(streams)} streams, a figure is of one: choose rows with --only")
+    curves: dict[str, Sequence[Sequence[float]]] = {
+        group.name: [result["accuracies"] for result in group.results.values()]
+        for groups in streams.values()
+        for group in groups
+    }
+    x_label = "task" if rows[0].config.stream.scenario == "new-class" else "increment"
+    accuracy_curves(path, curves, x_label, study.title)
+    print(path)
+
+
+def fill(args: argparse.Namespace) -> int:
+    """Fill a document, or tell what of it is out of date."""
+    from ordisco.studies import documents
+    from ordisco.studies.read import read_study
+
+    stale = documents.fill(args.fill, lambda name: read_study(args.file, name), results_of(args), args.check)
+    if not args.check:
+        print(f"{args.fill}: {len(stale)} tables written")
+        return 0
+    for words in stale:
+        print(f"{args.fill}: the block `study {words}` is out of date: fill it without --check")
+    return 1 if stale else 0

@@ -1,0 +1,101 @@
+"""Tables of studies in Markdown documents, filled from results.
+
+A block begins with a line `<!-- study NAME -->` and ends with a line `<!-- end -->`; between them is the table of the
+results that there are. After NAME may follow `--only A, B`, `--seeds 0, 1`, `--against ROW` and `--over 2-4`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ordisco.errors import OrdiscoError, UsageError
+from ordisco.files import read_plain, text_bytes, text_of, told_in_one_line, write_atomically
+from ordisco.studies.results import Results
+from ordisco.studies.study import Study
+from ordisco.studies.table import Span, grouped, table_of
+
+BEGIN = re.compile(r"^<!-- *study +(?P<words>.*?) *-->$", re.MULTILINE)
+END = "<!-- end -->"
+OPTIONS = ("only", "seeds", "against", "over")
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a block asks for."""
+
+    study: str
+    only: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    against: str | None = None
+    over: Span | None = None
+
+    @staticmethod
+    def read(words: str) -> Block:
+        """`NAME --only A, B --against C`."""
+        name, *parts = re.split(r"\s+--(?=[a-z]+\b)", words)
+        given: dict[str, str] = {}
+        for part in parts:
+            option, _, value = part.partition(" ")
+            if option not in OPTIONS or not value.strip() or option in given:
+                raise UsageError(f"--{part} is not allowed: one of {', '.join(f'--{known}' for known in OPTIONS)}")
+            given[option] = value.strip()
+        seeds = listed(given.get("seeds"))
+        if seeds is not None and not all(seed.isdecimal() for seed in seeds):
+            raise UsageError(f"--seeds {given['seeds']} is not allowed: numbers with commas between them")
+        return Block(
+            name,
+            listed(given.get("only")),
+            None if seeds is None else tuple(int(seed) for seed in seeds),
+            given.get("against"),
+            Span.read(given["over"]) if "over" in given else None,
+        )
+
+    def table(self, study: Study, results: Results) -> str:
+        """The table in Markdown, without times, which are the machine's; one for each stream under its name."""
+        study = study.against(self.against)
+        streams = grouped(results.read_all(study.chosen(self.only, self.seeds)))
+        if not streams:
+            raise OrdiscoError("it has no results yet")
+        parts = []
+        for stream, groups in streams.items():
+            heading = [f"{stream}:\n"] if len(streams) > 1 else []
+            parts += [*heading, table_of(groups, study.reference, study.ceiling, self.over, times=False).markdown()]
+        return "\n".join(parts)
+
+
+def listed(text: str | None) -> tuple[str, ...] | None:
+    """The parts between commas; one that has a comma itself stands in double quotes."""
+    return None if text is None else tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True)))
+
+
+def fill(document: Path, study: Callable[[str], Study], results: Results, check: bool = False) -> list[str]:
+    """Put the tables of now into a document; gives the blocks that were out of date.
+
+    With `check` nothing is written.
+    """
+    with told_in_one_line("read", document):
+        before = text_of(read_plain(document))
+    text, stale, place = [], [], 0
+    while begin := BEGIN.search(before, place):
+        words = begin["words"]
+        end, following = before.find(f"\n{END}\n", begin.end()) + 1, BEGIN.search(before, begin.end())
+        if not end or (following and following.start() < end):
+            raise UsageError(f"{document}: the block `study {words}` has no {END}")
+        try:
+            block = Block.read(words)
+            now = f"\n\n{block.table(study(block.study), results)}\n"
+        except OrdiscoError as error:
+            raise type(error)(f"{document}, block `study {words}`: {error}") from error
+        if before[begin.end() : end] != now:
+            stale.append(words)
+        text += [before[place : begin.end()], now]
+        place = end
+    if not text:
+        raise UsageError(f"{document} has no block `<!-- study NAME -->`")
+    if stale and not check:
+        write_atomically(document, text_bytes("".join([*text, before[place:]])))
+    return stale

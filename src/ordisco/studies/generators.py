@@ -1,0 +1,109 @@
+"""What the generators of finished runs have learned: samples judged, data covered, t-SNE (Table 4, Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ordisco.files import json_bytes, write_atomically
+from ordisco.generator_quality import (
+    Images,
+    check_generator,
+    coverings,
+    generate,
+    sample_accuracy,
+    seen_images,
+    some,
+)
+from ordisco.launch import load_learner, read_config, saved_stream
+from ordisco.learner import Learner
+from ordisco.report import TextTable, sample_grid
+from ordisco.report.tsne import draw_tsne
+from ordisco.report.words import percent
+from ordisco.rundir import RunDirectory
+from ordisco.studies.judge import cached_judge
+
+GRID = 16  # samples of each class
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How generators are judged: where files go and judges are kept, and how many points are taken and drawn."""
+
+    out: Path
+    judges: Path
+    points: int
+    drawn: int
+    data_dir: Path | None = None
+
+
+def judge_run(path: Path, how: Judging) -> dict[str, Any]:
+    """Judge one run's generator; writes NAME.json, NAME-samples.png and NAME-tsne.png."""
+    config = read_config(path)
+    if how.data_dir is not None:
+        config = replace(config, machine=replace(config.machine, data_dir=str(how.data_dir.resolve())))
+    learner = load_learner(path)
+    check_generator(learner)
+    stream = saved_stream(RunDirectory(path), config)
+    where, judge_accuracy = cached_judge(config, stream, how.judges)
+    judge = load_learner(where)
+    name = path.resolve().name
+    samples, images = sample_accuracy(learner, judge), seen_images(stream, learner)
+    result: dict[str, Any] = {
+        "run": name,
+        "stream": config.stream_name,
+        "method": config.method,
+        "seed": config.seed,
+        "increments": learner.increments,
+        "judge": where.name,
+        "judge_test_accuracy": judge_accuracy,
+        "sample_accuracy": samples.accuracy,
+        "sample_accuracy_per_class": {stream.dataset.classes[label]: a for label, a in samples.per_class.items()},
+        "samples_per_class": int(samples.confusion.sum()) // len(learner.classes),
+        "train_images": len(images.train),
+        "umb_images": len(images.umb),
+        "coverings": [asdict(covering) for covering in coverings(learner, judge, images, how.points)],
+    }
+    write_atomically(how.out / f"{name}.json", json_bytes(result, indent=1))
+    if how.drawn:
+        draw_features(how.out / f"{name}-tsne.png", learner, judge, images, how.drawn)
+    labels = sorted(learner.classes)
+    grid = learner.sample(torch.tensor(labels).repeat_interleave(GRID), seed=1).cpu()
+    rows = [stream.dataset.classes[label] for label in labels]
+    sample_grid(how.out / f"{name}-samples.png", grid, len(labels), rows)
+    return result
+
+
+def draw_features(path: Path, learner: Learner, judge: Learner, images: Images, count: int, seed: int = 0) -> None:
+    """The picture of `count` training images, of a UMB thinned in the same proportion, and of as many from G."""
+    real = some(images.train, count, seed)
+    remembered = some(images.umb, round(len(real) / len(images.train) * len(images.umb)), seed + 1)
+    generated = generate(learner, len(real), seed)
+    features = [judge.features(part).cpu().numpy() for part in (real, remembered, generated)]
+    title = f"UMB of G's bytes: {len(images.umb):,} of {len(images.train):,} images"
+    draw_tsne(path, features[0], features[1], features[2], title, seed)
+
+
+def summary(results: Sequence[dict[str, Any]]) -> TextTable:
+    """A row for each run; coverage of test images."""
+    header = ("run", "increments", "judge on test", "judge on samples", "coverage by G", "by UMB (images)", "by real")
+    rows = []
+    for result in results:
+        test = {row["points_of"]: row for row in result["coverings"] if row["reference"] == "test"}
+        umb = percent(test["UMB"]["coverage"]) if "UMB" in test else "—"
+        rows.append(
+            (
+                result["run"],
+                str(result["increments"]),
+                percent(result["judge_test_accuracy"]),
+                percent(result["sample_accuracy"]),
+                percent(test["generated"]["coverage"]),
+                f"{umb} ({result['umb_images']} of {result['train_images']})",
+                percent(test["real"]["coverage"]),
+            )
+        )
+    return TextTable(header, tuple(rows))

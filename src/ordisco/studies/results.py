@@ -1,0 +1,145 @@
+"""The results of rows: what is kept of a finished run, in a small JSON file that rows with the same settings share."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ordisco.errors import OrdiscoError
+from ordisco.files import json_bytes, read_plain, told_in_one_line, write_atomically
+from ordisco.machine import processor
+from ordisco.outcome import increments_of
+from ordisco.rundir import RunDirectory
+from ordisco.studies.study import JUDGED, Row
+
+Result = dict[str, Any]
+NEEDED = ("accuracies", "last_accuracy", "mean_accuracy", "seconds", "kept_bytes")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The directory of the files."""
+
+    path: Path
+
+    def file(self, row: Row) -> Path:
+        """Where the result of a row belongs."""
+        return self.path / f"{row.key}.json"
+
+    def read(self, row: Row) -> Result | None:
+        """The result of a row, None if there is none; one that was judged serves for one that need not be."""
+        key = row.shared_key
+        for name in (f"{key}{JUDGED}",) if row.judged else (f"{key}{JUDGED}", key):
+            file = self.path / f"{name}.json"
+            if file.exists():
+                return read_result(file)
+        return None
+
+    def read_all(self, rows: Iterable[Row]) -> list[tuple[Row, Result]]:
+        """The rows that have a result, with it."""
+        found = [(row, self.read(row)) for row in rows]
+        return [(row, result) for row, result in found if result is not None]
+
+    def write(self, row: Row, result: Result) -> Path:
+        """Write a result aside and rename, a key a line."""
+        lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in result.items()]
+        file = self.file(row)
+        write_atomically(file, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+        return file
+
+
+def read_result(file: Path) -> Result:
+    """A result file; one that is damaged is told in one line."""
+    try:
+        with told_in_one_line("read", file):
+            result = json.loads(read_plain(file))
+    except (ValueError, RecursionError) as error:
+        raise OrdiscoError(f"{file} is not JSON ({error}): put it back, or delete it") from error
+    if not isinstance(result, dict) or any(key not in result for key in NEEDED):
+        raise OrdiscoError(f"{file} is not the result of a run: put it back, or delete it")
+    return result
+
+
+def outcome_of(directory: RunDirectory) -> Result:
+    """The numbers of a finished run."""
+    records = increments_of(directory)
+    if not records:
+        raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed")
+    accuracies = [record.accuracy for record in records]
+    return {
+        "seconds": records[-1].total_seconds,
+        "last_accuracy": accuracies[-1],
+        "mean_accuracy": sum(accuracies) / len(accuracies),
+        "accuracies": accuracies,
+        "pseudo_label_accuracies": [record.pseudo_label_accuracy for record in records],
+        "generated_accuracies": [record.generated_accuracy for record in records],
+        "kept_bytes": records[-1].kept_bytes,
+        "kept": records[-1].kept,
+        "peak_memory_bytes": records[-1].peak_memory_bytes,
+    }
+
+
+def result_of(row: Row, directory: RunDirectory, code: list[dict[str, Any]]) -> Result:
+    """What is kept of a finished run: enough to make it again and to compare it."""
+    return {
+        "command": row.command,
+        "settings": row.settings(),
+        "code": code,
+        "torch": version_of("torch"),
+        "python": platform.python_version(),
+        "processor": processor(),
+        "threads": row.config.machine.threads,
+        "precision": row.config.machine.precision,
+        **outcome_of(directory),
+    }
+
+
+# ---------------------------------------------------------------------- the code that made it
+
+
+def code_now() -> dict[str, Any]:
+    """The version, the commit of its checkout, and whether the package differs from it; None outside a checkout."""
+    package = Path(__file__).resolve().parents[1]
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(package), *words], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return done.stdout.strip()
+
+    if not git("ls-files", "--", "__init__.py"):  # installed somewhere below a checkout of something else
+        return {"version": version_of("ordisco"), "commit": None, "dirty": None}
+    changed = git("status", "--porcelain", "--", ".")
+    dirty = None if changed is None else bool(changed)
+    return {"version": version_of("ordisco"), "commit": git("rev-parse", "HEAD"), "dirty": dirty}
+
+
+def note_code(run: Path, code: dict[str, Any]) -> list[dict[str, Any]]:
+    """Add the code of now to those that have worked on a run, which may be resumed by a later commit."""
+    file = run.with_name(f"{run.name}.code.json")
+    try:
+        with told_in_one_line("read", file):
+            noted: list[dict[str, Any]] = json.loads(read_plain(file)) if file.exists() else []
+        if not isinstance(noted, list):
+            raise ValueError("no list")
+    except (ValueError, RecursionError) as error:
+        raise OrdiscoError(f"{file} is not JSON ({error}): put it back, or delete it") from error
+    if code not in noted:
+        noted.append(code)
+        write_atomically(file, json_bytes(noted))
+    return noted
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

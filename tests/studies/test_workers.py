@@ -1,0 +1,298 @@
+"""Runs side by side: processes that end well or badly, are stopped, and give what one after the other gives."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from conftest import record_of
+from ordisco import machine
+from ordisco.cli import main
+from ordisco.config import MachineSettings
+from ordisco.errors import UsageError
+from ordisco.machine import usual_jobs
+from ordisco.presets import preset_threads
+from ordisco.report.board import LiveBoard, NamedDisplay, PlainBoard
+from ordisco.stopping import StopRequest
+from ordisco.studies import engine, workers
+from ordisco.studies.engine import jobs_at_once
+from ordisco.studies.workers import Ends, Job, Relay, run_jobs, stop_with_parent
+from tiny import arguments, assert_same_outcome, call, one_line, without_figures
+
+TELL = "import json, sys\ntell = lambda *a: print(json.dumps({'call': a[0], 'arguments': a[1:]}), flush=True)\n"
+
+
+def job(name: str, code: str) -> Job:
+    return Job(name, [sys.executable, "-c", TELL + code])
+
+
+@pytest.mark.parametrize(
+    ("runs", "threads", "cores", "gigabytes", "expected"),
+    [
+        (10, 1, 4, 64, 4),  # a core each
+        (3, 1, 4, 64, 3),  # no more than there are runs
+        (10, 2, 5, 64, 2),  # two cores each
+        (10, 8, 4, 64, 1),
+        (10, None, 4, 64, 1),  # a run takes all cores
+        (10, 1, 8, 3, 3),  # 1 GiB each
+        (0, 1, 4, 64, 1),
+    ],
+)
+def test_as_many_jobs_as_cores_and_memory_allow(monkeypatch, runs, threads, cores, gigabytes, expected):
+    monkeypatch.setattr(machine, "cores", lambda: cores)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": gigabytes * 2**18, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert usual_jobs(runs, threads) == expected
+
+
+def test_threads_are_shared_by_jobs_but_results_of_small_presets_do_not_depend_on_them(monkeypatch):
+    monkeypatch.setattr("ordisco.presets.cores", lambda: 8)
+    assert [preset_threads("paper", count) for count in (1, 2, 3, 20)] == [None, 4, 2, 1]
+    assert [preset_threads("small", count) for count in (1, 2)] == [preset_threads("demo", 3), 1] == [1, 1]
+
+
+def test_all_jobs_are_made_so_many_at_once_and_told_by_name(tmp_path):
+    log = tmp_path / "log"
+
+    def code(name: str) -> str:
+        note = f"open({str(log)!r}, 'a').write"
+        return (
+            f"import time\n{note}('+')\ntell('start', 'ST on digits', 2, 4, 0)\ntell('step', 1, 2, {{}}, 9.0)\n"
+            f"print('stray')\ntime.sleep(0.3)\ntell('increment_done', {record_of(1, 0.5).to_dict()})\n"
+            f"tell('message', 'so {name}')\n{note}('-')\n"
+        )
+
+    out = io.StringIO()
+    ends = run_jobs([job(name, code(name)) for name in "abc"], 2, PlainBoard(out))
+    assert (ends.failures, ends.stopped_by) == ({}, None)
+    depth, deepest = 0, 0
+    for sign in log.read_text():
+        depth += 1 if sign == "+" else -1
+        deepest = max(deepest, depth)
+    assert (depth, deepest) == (0, 2)
+    lines = out.getvalue().splitlines()
+    assert "stray" not in lines
+    for name in "abc":
+        assert [line for line in lines if line.startswith(f"{name}: ")] == [
+            f"{name}: ST on digits: 2 increments of 4 steps",
+            f"{name}: increment 1/2  accuracy 50.0 %  1.0 s",
+            f"{name}: so {name}",
+        ]
+
+
+def test_a_job_that_fails_is_one_line_and_the_others_go_on(capsys):
+    bad = {
+        "told": "print('ordisco: warning: w\\nordisco: error: no room', file=sys.stderr); sys.exit(1)",
+        "stopped": "print('ordisco: stopped by SIGTERM', file=sys.stderr); sys.exit(130)",
+        "killed": "import os; os.kill(os.getpid(), 9)",
+        "fault": "1 / 0",
+        "silent": "sys.exit(3)",
+    }
+    out = io.StringIO()
+    ends = run_jobs(
+        [*(job(name, code) for name, code in bad.items()), job("good", "tell('message', 'm')")], 3, PlainBoard(out)
+    )
+    assert ends.failures == {
+        "told": "no room",
+        "stopped": "stopped by SIGTERM",
+        "killed": "ended by SIGKILL",
+        "fault": "ZeroDivisionError: division by zero",
+        "silent": "exit code 3",
+    }
+    assert sorted(out.getvalue().splitlines()) == sorted(
+        ["good: m", *(f"{name}: failed: {reason}" for name, reason in ends.failures.items())]
+    )
+    err = capsys.readouterr().err
+    assert "ordisco: warning: w\n" in err
+    assert err.count("Traceback") == 1  # of the program's own fault
+
+
+WAITING = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntell('message', 'ready')\n"
+
+
+class Signals(PlainBoard):
+    """Sends signals to this process when a job says that it is ready."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(io.StringIO())
+        self.count = count
+
+    def row(self, name: str):
+        for _ in range(self.count):
+            self.count -= 1
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().row(name)
+
+
+def test_a_signal_ends_the_input_of_all_and_no_further_job_begins():
+    code = WAITING + "sys.stdin.read()\nprint('ordisco: stopped', file=sys.stderr)\nsys.exit(130)"
+    ends = run_jobs([job("a", code), job("b", "tell('message', 'never')")], 1, Signals(1))
+    assert (ends.failures, ends.stopped_by) == ({}, "Ctrl-C")
+
+
+def test_a_job_that_cannot_save_when_asked_to_stop_is_a_failure():
+    code = WAITING + "sys.stdin.read()\nprint('ordisco: error: disk full', file=sys.stderr)\nsys.exit(1)"
+    board = Signals(1)
+    ends = run_jobs([job("a", code)], 1, board)
+    assert ends.failures == {"a": "disk full"}
+
+
+def test_a_second_signal_ends_all_at_once():
+    code = WAITING + "import time\ntime.sleep(60)"
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs([job("a", code)], 1, Signals(2))
+    assert time.monotonic() - start < 30
+
+
+def test_a_run_stops_with_its_parent():
+    reading, writing = os.pipe()
+    stop = StopRequest()
+    stop_with_parent(stop, reading)
+    assert stop.reason is None
+    os.close(writing)
+    wait_until(lambda: stop.reason is not None)
+    assert stop.reason == "the program that started it"
+    os.close(reading)
+
+
+def test_a_relay_tells_what_a_board_repeats():
+    pipe, out = io.StringIO(), io.StringIO()
+    relay, row = Relay(pipe), PlainBoard(out).row("a")
+    relay.start("ST on digits", 2, [3, 6], 1)
+    relay.step(1, 2, {"supervised": 0.5}, 100.0)
+    relay.increment_done(record_of(1, 0.25, seconds=2.0))
+    relay.message("zwölf")
+    for line in pipe.getvalue().splitlines():
+        event = json.loads(line)
+        assert event["call"] in workers.CALLS
+        workers.tell(row, event["call"], event["arguments"])
+    assert out.getvalue().splitlines() == [
+        "a: ST on digits: 2 increments of 3 to 6 steps, going on after step 1 of 9",
+        "a: increment 1/2  accuracy 25.0 %  2.0 s",
+        "a: zwölf",
+    ]
+
+
+def test_a_terminal_shows_a_bar_for_each_run():
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    board = LiveBoard(console)
+    for name in ("st-seed0", "smb-seed0"):
+        board.row(name).start("x", 2, 10)
+        board.row(name).step(1, 5, {}, 1234.0)
+    text = console.file.getvalue()
+    assert "st-seed0: x: 2 increments of 10 steps" in text
+    last = text[text.rindex("st-seed0 ") :]
+    assert last.count("25 %  increment 1/2  1,234 images/s") == 2
+    board.row("st-seed0").increment_done(record_of(1, 0.5))
+    assert "st-seed0: increment 1/2  accuracy 50.0 %" in console.file.getvalue()
+    board.remove("st-seed0")
+    before = len(console.file.getvalue())
+    board.row("smb-seed0").step(2, 1, {}, 1.0)
+    assert "st-seed0 " not in console.file.getvalue()[before:]
+    board.close()
+
+
+# ---------------------------------------------------------------------- the whole command
+
+
+def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path, capsys, monkeypatch):
+    """Stopped in the middle and resumed, every run is what it is alone."""
+    both, alone = tmp_path / "both", tmp_path / "alone"
+    options = ("--method", "ordisco", "--method", "smb")
+    without_figures(monkeypatch)
+    assert main(arguments(alone, *options, steps=30)) == 0
+    with monkeypatch.context() as patch:
+        interrupt_after_an_increment(patch)
+        code, out, err = call(capsys, *arguments(both, *options, "--jobs", "2", steps=30))
+    assert code == 130, out + err
+    assert one_line(err) == f"ordisco: stopped by Ctrl-C, all is saved; go on with: ordisco resume {both}"
+    assert out.startswith("2 runs, 2 at once\n")
+    assert "ordisco-seed0: increment 1/2" in out
+    assert list(both.glob("ordisco-seed0/checkpoints/*"))
+    assert not (both / "comparison.md").exists()
+    code, out, err = call(capsys, "resume", both, "--jobs", "1")
+    assert (code, err) == (0, "")
+    for name in ("ordisco-seed0", "smb-seed0"):
+        shutil.rmtree(both / name / "figures", ignore_errors=True)  # a child draws them
+        assert_same_outcome(both / name, alone / name)
+
+
+def test_what_failed_is_told_with_the_way_to_go_on(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "both"
+    seen: list[Job] = []
+
+    def some(jobs: list[Job], at_once: int, board: object) -> Ends:
+        seen.extend(jobs)
+        return Ends({"smb-seed0": "disk full", "st-seed0": "disk full"})
+
+    monkeypatch.setattr(engine, "run_jobs", some)
+    options = ("--method", "st", "--method", "smb", "--jobs", "7", "--max-steps", "3")
+    code, out, err = call(capsys, *arguments(path, *options))
+    assert (code, out) == (1, "2 runs, 2 at once\n")
+    assert one_line(err) == (
+        "ordisco: error: 2 of 2 runs failed (smb-seed0: disk full); what is done stays, "
+        f"go on with: ordisco resume {path}"
+    )
+    assert [job.name for job in seen] == ["st-seed0", "smb-seed0"]
+    assert seen[1].command[1:] == ["-m", "ordisco", "resume", str(path), "--max-steps", "3", "--job", "smb-seed0"]
+
+
+def interrupt_after_an_increment(patch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as a terminal sends it, to the parent and to all children, once ORDisCo has learned an increment."""
+    children, popen, increment_done = [], subprocess.Popen, NamedDisplay.increment_done
+
+    def noted(*args, **options):
+        children.append(popen(*args, **options))
+        return children[-1]
+
+    def with_signal(display, *args):
+        increment_done(display, *args)
+        if children and display.name == "ordisco-seed0":
+            for pid in (*(child.pid for child in children), os.getpid()):
+                os.kill(pid, signal.SIGINT)
+            children.clear()
+
+    patch.setattr(subprocess, "Popen", noted)
+    patch.setattr(NamedDisplay, "increment_done", with_signal)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--jobs", "0"], "jobs = 0 is not allowed: from 1 to 1024"),
+        (["--jobs", "x"], "argument --jobs"),
+    ],
+)
+def test_wrong_numbers_of_jobs(tmp_path, capsys, options, message):
+    code, _, err = call(capsys, *arguments(tmp_path / "both", *options))
+    assert code == 2
+    assert message in one_line(err)
+
+
+def test_a_job_that_does_not_belong_to_the_comparison(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda *args: None)
+    assert call(capsys, *arguments(tmp_path, "--method", "st", "--method", "smb", "--max-steps", "1"))[0] == 0
+    code, _, err = call(capsys, "resume", tmp_path, "--job", "jt-seed0")
+    assert code == 2
+    assert "job = 'jt-seed0' is not allowed" in one_line(err)
+
+
+def test_jobs_and_devices_do_not_go_together():
+    with pytest.raises(UsageError, match="jobs = 3 is not allowed: 1, as each run takes 2 devices"):
+        jobs_at_once([MachineSettings(), MachineSettings(devices=2)], 4, None, 3)
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
