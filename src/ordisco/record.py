@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ordisco.errors import OrdiscoError
@@ -43,13 +43,13 @@ class IncrementRecord:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> IncrementRecord:
         """Read such a line back."""
-        try:
-            record = IncrementRecord(**{name: value for name, value in values.items() if name != "kind"})
-            numbers = (record.accuracy, record.seconds, record.total_seconds, record.kept_bytes)
-            if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
-                raise TypeError("a number is missing")
-        except (TypeError, AttributeError) as error:
-            raise OrdiscoError(f"not the record of an increment ({error})") from error
+        names = [field.name for field in fields(IncrementRecord)]
+        if missing := [name for name in names if name not in values]:
+            raise OrdiscoError(f"not the record of an increment, {missing[0]} is missing")
+        record = IncrementRecord(**{name: values[name] for name in names})
+        for name in ("accuracy", "seconds", "total_seconds", "kept_bytes"):
+            if isinstance(values[name], bool) or not isinstance(values[name], int | float):
+                raise OrdiscoError(f"not the record of an increment, {name} is no number")
         return record
 
 

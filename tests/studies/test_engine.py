@@ -207,7 +207,7 @@ def test_damaged_metrics_of_a_finished_row_are_one_line(
     metrics.write_text('{"kind": "increment"}\n')
     capsys.readouterr()
     assert run_study(tmp_path, rows=ONE) == 1
-    assert "is damaged: a finished run's records are needed" in one_line(capsys.readouterr().err)
+    assert "is damaged: not the record of an increment, increment is missing" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class Engine:
         if made.failures:
             name, reason = next(iter(made.failures.items()))
             others = "" if "ordisco resume" in reason else f"; what is done stays, {self.go_on}"
-            raise OrdiscoError(f"{len(made.failures)} of {len(left)} runs failed ({name}: {reason}){others}")
+            raise OrdiscoError(f"{len(made.failures)} of {len(self.tasks)} runs failed ({name}: {reason}){others}")
         return made
 
     def try_precision(self, left: Sequence[Task], fabric: Fabric) -> None:
