@@ -14,8 +14,8 @@ test: $(READY)            ## all tests
 
 # A processor without AVX-512, bf16 and AMX, as far as torch and oneDNN can be told so; what depends on it would show here.
 OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2
-OTHER_CPU_TESTS := tests/test_precision.py tests/test_step.py tests/test_learner.py tests/test_resume.py \
-	--deselect tests/test_resume.py::test_a_run_killed_again_and_again_is_the_run_never_interrupted
+OTHER_CPU_TESTS := tests/runs/test_precision.py tests/learner/test_step.py tests/learner/test_learner.py tests/runs/test_resume.py \
+	--deselect tests/runs/test_resume.py::test_a_run_killed_again_and_again_is_the_run_never_interrupted
 
 other-cpu: $(READY)       ## a quick part of the tests, as on another processor
 	$(OTHER_CPU) $(BIN)/python -m pytest $(OTHER_CPU_TESTS)

@@ -9,12 +9,13 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.data.dataset import Dataset, Split
-from ordisco.learner import Learner
-from ordisco.methods import method
-from ordisco.networks import Network
-from ordisco.record import IncrementRecord
-from ordisco.settings import LearnerSettings
-from ordisco.stream import Increment, Stream, new_class, new_instance
+from ordisco.evaluation.record import IncrementRecord
+from ordisco.learner.learner import Learner
+from ordisco.nets.network import Network
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.methods import method
+from ordisco.streams.arrange import new_class, new_instance
+from ordisco.streams.stream import Increment, Stream
 
 torch.set_num_threads(1)
 # A shell starts what runs in the background with Ctrl-C ignored; some tests send it to themselves.

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from fuzzing import command_lines, own_data, run_directories
 from fuzzing.oracle import SECONDS, Answer, Failure
 
@@ -114,6 +116,7 @@ def _work(kind: str, seed: int, number: int, until: float, last: int | None, roo
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        torch.set_num_threads = lambda count: None  # OpenMP's threads do not survive a fork
         while time.monotonic() < until and (last is None or number < last):
             os.write(writer, json.dumps(one_case(kind, seed, number, root)).encode() + b"\n")
             number += 1

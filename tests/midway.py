@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from conftest import increment_of, make_learner
-from ordisco.batch import Augmentation, Batch, Pairs, Pseudo
-from ordisco.classifier_step import classifier_step
-from ordisco.gan_step import discriminator_loss, discriminator_step, generate, generator_step
-from ordisco.learner import Learner
-from ordisco.networks import Network
-from ordisco.replay import replayed
-from ordisco.step import real_pairs
-from ordisco.targets import pseudo_labels, teach, unlabeled_views
+from ordisco.learner.batch import Augmentation, Batch, Pairs, Pseudo
+from ordisco.learner.classifier_step import classifier_step
+from ordisco.learner.gan_step import discriminator_loss, discriminator_step, generate, generator_step
+from ordisco.learner.learner import Learner
+from ordisco.learner.replay import replayed
+from ordisco.learner.step import real_pairs
+from ordisco.learner.targets import pseudo_labels, teach, unlabeled_views
+from ordisco.nets.network import Network
 
 LOSSES = ("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch")
 FIRST, SECOND = increment_of([0, 1, 2] * 2, [0, 1, 2] * 4, seed=1), increment_of([0, 1, 2] * 2, [2, 1, 0] * 4, seed=2)

@@ -10,13 +10,12 @@ import pytest
 from rich.console import Console
 
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, one_line, readable
-from ordisco.progress import LiveDisplay, PlainDisplay
-from ordisco.report import TextTable
 from ordisco.report.board import LiveBoard
 from ordisco.report.grids import sample_grid
 from ordisco.report.summary import run_summary_markdown
-from ordisco.report.table import markdown_table
-from ordisco.report.words import shortened
+from ordisco.report.table import TextTable, markdown_table
+from ordisco.report.terminal import LiveDisplay, PlainDisplay
+from ordisco.words import shortened
 
 ODD = "pets [/y] [red]\n\x1b[31m\udcff"
 SHOWN = r"pets [/y] [red]\n\x1b[31m\udcff"

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from conftest import TINY
-from ordisco import METHODS, presets
+from ordisco import METHODS
 from ordisco.cli import parser
-from ordisco.scenarios import STREAMS
-from ordisco.settings import GROUPS
+from ordisco.runs import presets
+from ordisco.settings.learner import GROUPS
+from ordisco.streams.catalogue import STREAMS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

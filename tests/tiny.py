@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ordisco.checkpoint import load_latest
 from ordisco.cli import main
+from ordisco.runs.checkpoint import load_latest
 
 STREAM = "digits-1-new-class"
 NETS = ("--c-width", "4", "--g-width", "4", "--d-width", "4", "--z-dim", "4")
@@ -36,8 +36,8 @@ def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, s
 
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out curve and confusion matrix, half of the time that a tiny run takes."""
-    monkeypatch.setattr("ordisco.outcome.accuracy_curves", lambda *args: None)
-    monkeypatch.setattr("ordisco.outcome.confusion_matrix", lambda *args: None)
+    monkeypatch.setattr("ordisco.runs.summary.accuracy_curves", lambda *args: None)
+    monkeypatch.setattr("ordisco.runs.summary.confusion_matrix", lambda *args: None)
 
 
 def one_line(text: str) -> str:

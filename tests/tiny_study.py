@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ordisco.cli import main
-from ordisco.config import RunConfig
+from ordisco.runs.config import RunConfig
 from ordisco.studies import judge
 from ordisco.studies.study import Row
 from tiny import STREAM, without_figures

@@ -12,33 +12,34 @@ if TYPE_CHECKING:
     from ordisco.data.dataset import Dataset
     from ordisco.data.load import load
     from ordisco.errors import OrdiscoError
-    from ordisco.evaluation import evaluate
-    from ordisco.launch import load_learner
-    from ordisco.learner import Learner
-    from ordisco.methods import METHODS, method
-    from ordisco.presets import preset
-    from ordisco.scenarios import build_stream
-    from ordisco.settings import LearnerSettings
-    from ordisco.stream import Increment, Stream, new_class, new_instance
+    from ordisco.evaluation.accuracy import evaluate
+    from ordisco.learner.learner import Learner
+    from ordisco.runs.launch import load_learner
+    from ordisco.runs.presets import preset
+    from ordisco.settings.learner import LearnerSettings
+    from ordisco.settings.methods import METHODS, method
+    from ordisco.streams.arrange import new_class, new_instance
+    from ordisco.streams.build import build_stream
+    from ordisco.streams.stream import Increment, Stream
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Dataset": "data.dataset",
-    "Increment": "stream",
-    "Learner": "learner",
-    "LearnerSettings": "settings",
-    "METHODS": "methods",
+    "Increment": "streams.stream",
+    "Learner": "learner.learner",
+    "LearnerSettings": "settings.learner",
+    "METHODS": "settings.methods",
     "OrdiscoError": "errors",
-    "Stream": "stream",
-    "build_stream": "scenarios",
-    "evaluate": "evaluation",
+    "Stream": "streams.stream",
+    "build_stream": "streams.build",
+    "evaluate": "evaluation.accuracy",
     "load": "data.load",
-    "load_learner": "launch",
-    "method": "methods",
-    "new_class": "stream",
-    "new_instance": "stream",
-    "preset": "presets",
+    "load_learner": "runs.launch",
+    "method": "settings.methods",
+    "new_class": "streams.arrange",
+    "new_instance": "streams.arrange",
+    "preset": "runs.presets",
 }
 
 __all__ = [

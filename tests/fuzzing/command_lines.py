@@ -9,7 +9,7 @@ import torch
 
 from fuzzing.oracle import Answer, ask
 from ordisco.cli import parser
-from ordisco.methods import METHODS
+from ordisco.settings.methods import METHODS
 from tiny import BATCHES, NETS, STREAM
 
 NUMBERS = ("-1", "0", "1", "2", "3", "1.5", "-0", "+1", "1_0", "0x10", "1e3", "1e-3", "0.5", "nan", "inf", "-inf")

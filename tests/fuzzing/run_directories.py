@@ -43,7 +43,7 @@ def prepared() -> tuple[Path, Path]:
 def without_figures() -> mock._patch:
     """Leave out the figures, half of the time that a tiny run takes."""
     nothing = {"accuracy_curves": lambda *args: None, "confusion_matrix": lambda *args: None}
-    return mock.patch.multiple("ordisco.outcome", **nothing)
+    return mock.patch.multiple("ordisco.runs.summary", **nothing)
 
 
 # ---------------------------------------------------------------------- damage to any file

@@ -8,9 +8,9 @@ import pytest
 
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
-from ordisco.learner import Learner
-from ordisco.run import Run
-from ordisco.rundir import RunDirectory
+from ordisco.learner.learner import Learner
+from ordisco.runs.directory import RunDirectory
+from ordisco.runs.run import Run
 from ordisco.studies import comparison, engine
 from ordisco.studies.comparison import Comparison
 from tiny import STREAM, arguments, assert_same_outcome, call, one_line, records, without_figures

@@ -11,10 +11,10 @@ import pytest
 
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
-from ordisco.learner import Learner
-from ordisco.run import Run
-from ordisco.rundir import RunDirectory
-from ordisco.stopping import Interrupted
+from ordisco.learner.learner import Learner
+from ordisco.runs.directory import RunDirectory
+from ordisco.runs.run import Run
+from ordisco.runs.signals import Interrupted
 from ordisco.studies import engine
 from ordisco.studies.read import read_study
 from ordisco.studies.results import note_code

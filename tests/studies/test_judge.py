@@ -9,11 +9,12 @@ import torch
 from conftest import blob_dataset, make_learner
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
-from ordisco.generator_quality import Images, coverings, sample_accuracy, seen_images
-from ordisco.launch import load_learner
-from ordisco.learner import Learner
-from ordisco.settings import LearnerSettings
-from ordisco.stream import Stream, new_class, new_instance
+from ordisco.evaluation.samples import Images, coverings, sample_accuracy, seen_images
+from ordisco.learner.learner import Learner
+from ordisco.runs.launch import load_learner
+from ordisco.settings.learner import LearnerSettings
+from ordisco.streams.arrange import new_class, new_instance
+from ordisco.streams.stream import Stream
 from ordisco.studies import judge as judging
 from tiny import DATA as DATA_OPTIONS
 from tiny import STREAM, call, one_line

@@ -12,10 +12,10 @@ import pytest
 
 from ordisco.cli import parser
 from ordisco.cli.run import configuration
-from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError, UsageError
-from ordisco.methods import METHODS
-from ordisco.presets import preset
+from ordisco.runs.config import RunConfig
+from ordisco.runs.presets import preset
+from ordisco.settings.methods import METHODS
 from ordisco.studies.read import read_study, study_names
 from ordisco.studies.study import Row, Study, by_seed
 from tiny import call, one_line

@@ -13,14 +13,14 @@ from collections.abc import Callable
 import pytest
 
 from conftest import record_of
-from ordisco import machine
 from ordisco.cli import main
-from ordisco.config import MachineSettings
 from ordisco.errors import UsageError
-from ordisco.machine import usual_jobs
-from ordisco.presets import preset_threads
+from ordisco.machine import cores as machine
+from ordisco.machine.cores import usual_jobs
 from ordisco.report.board import LiveBoard, NamedDisplay, PlainBoard
-from ordisco.stopping import StopRequest
+from ordisco.runs.presets import preset_threads
+from ordisco.runs.signals import StopRequest
+from ordisco.settings.machine import MachineSettings
 from ordisco.studies import engine, workers
 from ordisco.studies.engine import jobs_at_once
 from ordisco.studies.workers import Ends, Job, Relay, run_jobs, stop_with_parent
@@ -52,7 +52,7 @@ def test_as_many_jobs_as_cores_and_memory_allow(monkeypatch, runs, threads, core
 
 
 def test_threads_are_shared_by_jobs_but_results_of_small_presets_do_not_depend_on_them(monkeypatch):
-    monkeypatch.setattr("ordisco.presets.cores", lambda: 8)
+    monkeypatch.setattr("ordisco.runs.presets.cores", lambda: 8)
     assert [preset_threads("paper", count) for count in (1, 2, 3, 20)] == [None, 4, 2, 1]
     assert [preset_threads("small", count) for count in (1, 2)] == [preset_threads("demo", 3), 1] == [1, 1]
 

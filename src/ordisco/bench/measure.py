@@ -16,19 +16,19 @@ from typing import Any
 
 import torch
 
-from ordisco import checkpoint
 from ordisco.bench.limit import heavy_operations, run_all
 from ordisco.bench.plain import PlainORDisCo
-from ordisco.config import MachineSettings
-from ordisco.learner import Learner
-from ordisco.methods import method
+from ordisco.learner.learner import Learner
+from ordisco.machine.memory import peak_memory
+from ordisco.machine.processes import make_fabric
 from ordisco.nets import classifier, dcgan, discriminator, generator
-from ordisco.peak import peak_memory
-from ordisco.precision import check_precision
-from ordisco.presets import PRESET_IMAGES, preset
-from ordisco.processes import make_fabric
-from ordisco.settings import LearnerSettings
-from ordisco.stream import Increment
+from ordisco.runs import checkpoint
+from ordisco.runs.precision import check_precision
+from ordisco.runs.presets import PRESET_IMAGES, preset
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.machine import MachineSettings
+from ordisco.settings.methods import method
+from ordisco.streams.stream import Increment
 
 CLASSES = 10
 
@@ -218,6 +218,6 @@ def start_up(rounds: int) -> dict[str, float]:
         subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     answered, imported = turns(
-        rounds, lambda: python("-m", "ordisco", "--help"), lambda: python("-c", "import ordisco.learner")
+        rounds, lambda: python("-m", "ordisco", "--help"), lambda: python("-c", "import ordisco.learner.learner")
     )
     return {"help_seconds": statistics.median(answered), "import_seconds": statistics.median(imported)}

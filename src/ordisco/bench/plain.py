@@ -15,16 +15,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ordisco import losses
 from ordisco.bench import plain_images
 from ordisco.data.pixels import normalize
-from ordisco.generators import draw_noise
+from ordisco.learner.generators import draw_noise
+from ordisco.learner.replay import replay_ramp
+from ordisco.learner.seeding import derive_seed, seeded
+from ordisco.maths import losses
+from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
 from ordisco.nets import make_classifier, make_discriminator, make_generator
 from ordisco.nets.modes import running
-from ordisco.replay import replay_ramp
-from ordisco.seeding import derive_seed, seeded
-from ordisco.settings import LearnerSettings
-from ordisco.unlabeled.align import align_distribution, update_running_mean
+from ordisco.settings.learner import LearnerSettings
 
 CPU = torch.device("cpu")
 TRANSLATE = 1  # pixels by which a view may be shifted

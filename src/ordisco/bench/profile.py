@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch.profiler import ProfilerActivity, profile
 
 from ordisco.bench.measure import make_learner
-from ordisco.config import MachineSettings
+from ordisco.settings.machine import MachineSettings
 
 WARM_UP, STEPS = 3, 10
 

@@ -8,7 +8,7 @@ import warnings
 from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
-from ordisco.output import guarded_streams
+from ordisco.report.output import guarded_streams
 
 
 def parser() -> Parser:

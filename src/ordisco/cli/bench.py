@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ordisco.cli.options import check_ranges, given
-from ordisco.config import MachineSettings
+from ordisco.settings.machine import MachineSettings
 
 PRESETS = ("small", "paper")
 
@@ -66,7 +66,7 @@ def with_threads(machine: MachineSettings) -> MachineSettings:
     """The settings with all cores, if no threads are named: `growth` leaves torch with one."""
     import dataclasses
 
-    from ordisco.machine import cores
+    from ordisco.machine.cores import cores
 
     return dataclasses.replace(machine, threads=machine.threads or cores())
 
@@ -78,7 +78,7 @@ def measurements(presets: tuple[str, ...], machine: MachineSettings, rounds: int
     import torch
 
     from ordisco.bench import measure
-    from ordisco.machine import cores, processor
+    from ordisco.machine.cores import cores, processor
 
     results: dict[str, Any] = {
         "machine": {"processor": processor(), "cores": cores(), "system": platform.platform()},
@@ -100,7 +100,7 @@ def show(results: dict[str, Any]) -> None:
     """The same as tables, ready for `docs/benchmarks.md`."""
     from ordisco.bench.measure import slope
     from ordisco.report.table import markdown_table
-    from ordisco.report.words import size
+    from ordisco.words import size
 
     header = ["", *results["presets"]]
     rows = [

@@ -11,7 +11,8 @@ from typing import Any
 
 from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, readable
-from ordisco.scenarios import DATASETS, check_dataset
+from ordisco.streams.catalogue import check_dataset
+from ordisco.streams.settings import DATASETS
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,10 +6,10 @@ import argparse
 
 from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
-from ordisco.config import FIELDS, RunConfig
 from ordisco.errors import UsageError
-from ordisco.presets import PRESETS
-from ordisco.scenarios import StreamSettings
+from ordisco.runs.config import FIELDS, RunConfig
+from ordisco.runs.presets import PRESETS
+from ordisco.streams.settings import StreamSettings
 
 POINTS, DRAWN, MOST = 5_000, 1_000, 10**8
 
@@ -72,8 +72,8 @@ def train(args: argparse.Namespace) -> None:
     changes = {name: value for name, value in vars(args).items() if FIELDS.get(name) is StreamSettings}
     if args.data_dir is not None:
         changes["data_dir"] = str(args.data_dir)
-    from ordisco.launch import stream_of
-    from ordisco.rundir import RunDirectory
+    from ordisco.runs.directory import RunDirectory
+    from ordisco.runs.launch import stream_of
     from ordisco.studies.judge import METHOD, save_judge, train_judge
 
     config = RunConfig.resolve(args.train, METHOD, args.preset, args.seed, **changes)

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import json
 
-from ordisco.methods import TABLE, Method
+from ordisco.settings.methods import TABLE, Method
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,8 +6,8 @@ import argparse
 import json
 
 from ordisco.cli.options import add_settings, check_ranges, given
-from ordisco.presets import PRESET_IMAGES, PRESETS, preset
-from ordisco.settings import ClassifierSettings, GanSettings
+from ordisco.runs.presets import PRESET_IMAGES, PRESETS, preset
+from ordisco.settings.learner import ClassifierSettings, GanSettings
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

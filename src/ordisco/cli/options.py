@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ordisco.errors import CONTROL, SHOWN, UsageError, shown
-from ordisco.fields import Settings, allowed, choices_of, fault_of_path, value_type
+from ordisco.settings.fields import Settings, allowed, choices_of, fault_of_path, value_type
 
 LONG_WORD = re.compile(rf"\S{{{2 * SHOWN},}}")
 

@@ -30,9 +30,10 @@ def run(args: argparse.Namespace) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
     check_numbers(args)
     from ordisco.cli.run import show_comparison, tell_where
-    from ordisco.launch import read_config, resumed_run
-    from ordisco.processes import one_voice, start
-    from ordisco.rundir import RunDirectory
+    from ordisco.machine.processes import start
+    from ordisco.report.voice import one_voice
+    from ordisco.runs.directory import RunDirectory
+    from ordisco.runs.launch import read_config, resumed_run
     from ordisco.studies.comparison import Comparison, is_comparison
 
     path: Path = args.path

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
-from ordisco.config import DEMO_STREAM, FIELDS, MachineSettings, RunConfig
 from ordisco.errors import UsageError, shown
-from ordisco.methods import METHODS
-from ordisco.presets import PRESETS
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings
-from ordisco.settings import GROUPS
+from ordisco.runs.config import DEMO_STREAM, FIELDS, RunConfig
+from ordisco.runs.presets import PRESETS
+from ordisco.settings.learner import GROUPS
+from ordisco.settings.machine import MachineSettings
+from ordisco.settings.methods import METHODS
+from ordisco.streams.catalogue import STREAMS
+from ordisco.streams.settings import DATASETS, StreamSettings
 
 if TYPE_CHECKING:
-    from ordisco.progress import Display
-    from ordisco.report import TextTable
+    from ordisco.report.table import TextTable
+    from ordisco.report.terminal import Display
 
 DEMO_METHODS = ("ordisco", "smb")
 MOST_RUNS, MOST_STEPS, MOST_JOBS = 10_000, 10**15, 1_024
@@ -64,19 +66,20 @@ def run(args: argparse.Namespace) -> None:
     """Make the runs that the options ask for."""
     config, methods, seeds = configuration(args)
     if args.dry_run:
-        from ordisco.estimate import dry_run
+        from ordisco.runs.estimate import dry_run
 
         for name in methods:
             dry_run(dataclasses.replace(config, method=name))
         return
-    from ordisco.processes import one_voice, start
-    from ordisco.rundir import default_path
+    from ordisco.machine.processes import start
+    from ordisco.report.voice import one_voice
+    from ordisco.runs.directory import default_path
 
     fabric = start(config.machine)
     with one_voice(fabric) as display:
         path: Path = fabric.broadcast(args.out or default_path(config.stream_name, title_of(methods), config.seed))
         if len(methods) == 1 and len(seeds) == 1:
-            from ordisco.launch import new_run
+            from ordisco.runs.launch import new_run
 
             with new_run(config, path, display, fabric) as single:
                 complete = single.go(args.max_steps)
@@ -124,7 +127,7 @@ def tell_where(display: Display, path: Path, complete: bool) -> None:
     if complete:
         display.message(f"everything is in {path}; start with {path / 'summary.md'}")
     else:
-        from ordisco.rundir import resume_command
+        from ordisco.runs.directory import resume_command
 
         display.message(f"go on with: {resume_command(path)}")
 

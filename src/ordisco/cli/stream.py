@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from ordisco.cli.options import add_settings, check_ranges, given
 from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, build_stream, short_name, stream_settings
+from ordisco.streams.build import build_stream
+from ordisco.streams.catalogue import STREAMS, short_name, stream_settings
+from ordisco.streams.settings import DATASETS, StreamSettings
 
 if TYPE_CHECKING:
-    from ordisco.stream import Stream
+    from ordisco.streams.stream import Stream
 
 CLASSES_SHOWN = 10
 
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _compare(stream: Stream, file: Path) -> None:
-    from ordisco.stream import Stream
+    from ordisco.streams.stream import Stream
 
     if Stream.load(file, stream.dataset).manifest().fingerprint() != stream.manifest().fingerprint():
         raise OrdiscoError(f"{file}: another stream of the same data; check the seed and the options")
@@ -68,7 +70,7 @@ def _print_table(stream: Stream) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ordisco.report.words import shortened
+    from ordisco.words import shortened
 
     summary = stream.summary()
     new_class = stream.scenario == "new-class"

@@ -103,7 +103,8 @@ def results_of(args: argparse.Namespace) -> Results:
 
 def make(args: argparse.Namespace, rows: tuple[Row, ...]) -> None:
     """Make the rows that have no result."""
-    from ordisco.processes import one_voice, start
+    from ordisco.machine.processes import start
+    from ordisco.report.voice import one_voice
     from ordisco.studies.engine import Engine, Task
     from ordisco.studies.study import by_seed
 
@@ -134,8 +135,8 @@ def child_command(args: argparse.Namespace, results: Results) -> list[str]:
 
 def list_rows(rows: tuple[Row, ...], results: Results, work: Path) -> None:
     """A line for each row: done, begun or to do, and the command."""
-    from ordisco.report.words import percent
     from ordisco.studies.study import by_seed
+    from ordisco.words import percent
 
     for row in by_seed(rows):
         result = results.read(row)
@@ -148,7 +149,7 @@ def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path) -> N
     """Draw a line for each row: mean and standard deviation over seeds."""
     from collections.abc import Sequence
 
-    from ordisco.report import accuracy_curves
+    from ordisco.report.curves import accuracy_curves
     from ordisco.studies.table import grouped
 
     streams = grouped(results.read_all(rows))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ordisco.nets.cosine import CosineHead
 from ordisco.nets.grow import grow_linear
 from ordisco.nets.layout import channels_last
-from ordisco.unified import CosineHead
 
 
 def make_head(kind: str, features: int, num_classes: int) -> nn.Module:

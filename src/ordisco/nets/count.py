@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ordisco.nets.classifier import make_classifier
 from ordisco.nets.gan import make_discriminator, make_generator
-from ordisco.settings import LearnerSettings
+from ordisco.settings.learner import LearnerSettings
 
 WEIGHT = 4  # bytes
 

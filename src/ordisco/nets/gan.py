@@ -5,7 +5,7 @@ from __future__ import annotations
 from ordisco.nets.dcgan import PlainDiscriminator, PlainGenerator
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.generator import Generator
-from ordisco.settings import GanSettings
+from ordisco.settings.learner import GanSettings
 
 AnyGenerator = Generator | PlainGenerator
 

@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ordisco.errors import one_line
-from ordisco.output import guarded
-from ordisco.progress import Display, LiveDisplay, Pace, PlainDisplay, Steps, heading, make_display, result_in_words
-from ordisco.record import IncrementRecord
+from ordisco.evaluation.record import IncrementRecord
+from ordisco.report.output import guarded
 from ordisco.report.table import TextTable
+from ordisco.report.terminal import (
+    Display,
+    LiveDisplay,
+    Pace,
+    PlainDisplay,
+    Steps,
+    heading,
+    make_display,
+    result_in_words,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

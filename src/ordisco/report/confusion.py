@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ordisco.errors import one_line
 from ordisco.report.figure import FAINT, INK, new_figure, save_png
-from ordisco.report.words import percent, shortened
+from ordisco.words import percent, shortened
 
 NUMBERED, NAMED = 14, 60  # up to so many classes cells carry numbers, ticks carry every name
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ordisco.files import write_atomically
 from ordisco.report.figure import INK
-from ordisco.report.words import shortened
+from ordisco.words import shortened
 
 
 def sample_grid(path: Path, images: ArrayLike, rows: int, class_names: Sequence[str], scale: int | None = None) -> None:

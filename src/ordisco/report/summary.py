@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ordisco.errors import one_line
-from ordisco.record import IncrementRecord
+from ordisco.evaluation.record import IncrementRecord
 from ordisco.report.table import markdown_table
-from ordisco.report.words import duration, percent, size
+from ordisco.words import duration, percent, size
 
 # key of an increment's record → heading and form; what no record has is left out
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {

@@ -13,20 +13,21 @@ from typing import Any
 
 from lightning_fabric import Fabric
 
-from ordisco.config import RunConfig
 from ordisco.errors import OrdiscoError, one_line
 from ordisco.files import json_bytes, kind_of, read_plain, text_bytes, told_in_one_line, write_atomically
-from ordisco.launch import judge_of, make_learner, make_logger, stream_of
-from ordisco.methods import method
-from ordisco.processes import together
-from ordisco.progress import Display
-from ordisco.report import TextTable, accuracy_curves
-from ordisco.rundir import RunDirectory, resume_command
+from ordisco.machine.processes import together
+from ordisco.report.curves import accuracy_curves
+from ordisco.report.table import TextTable
+from ordisco.report.terminal import Display
+from ordisco.runs.config import RunConfig
+from ordisco.runs.directory import RunDirectory, resume_command
+from ordisco.runs.launch import judge_of, make_learner, make_logger, stream_of
+from ordisco.runs.unchanged import checksum
+from ordisco.settings.methods import method
 from ordisco.studies.engine import Engine, Task
 from ordisco.studies.results import outcome_of
 from ordisco.studies.study import Row
 from ordisco.studies.table import Group, table_of
-from ordisco.unchanged import checksum
 
 FILE = "study.json"
 OLD_FILE = "comparison.json"  # that of ordisco 0.1.0

@@ -16,23 +16,24 @@ from pathlib import Path
 import filelock
 from lightning_fabric import Fabric
 
-from ordisco.config import MachineSettings, RunConfig
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import told_in_one_line
-from ordisco.launch import new_run, resumed_run, stream_of
-from ordisco.machine import usual_jobs
-from ordisco.precision import BF16, check_precision
-from ordisco.processes import start, together
-from ordisco.progress import Display
+from ordisco.machine.cores import usual_jobs
+from ordisco.machine.processes import start, together
 from ordisco.report.board import make_board
-from ordisco.report.words import duration, percent
-from ordisco.run import Run
-from ordisco.rundir import BUSY, RunDirectory
-from ordisco.stopping import Interrupted
+from ordisco.report.terminal import Display
+from ordisco.runs.config import RunConfig
+from ordisco.runs.directory import BUSY, RunDirectory
+from ordisco.runs.launch import new_run, resumed_run, stream_of
+from ordisco.runs.precision import BF16, check_precision
+from ordisco.runs.run import Run
+from ordisco.runs.signals import Interrupted
+from ordisco.settings.machine import MachineSettings
 from ordisco.studies.judge import cached_judge
 from ordisco.studies.results import Results, code_now, note_code, result_of
 from ordisco.studies.study import Row
 from ordisco.studies.workers import Job, Relay, run_jobs, stop_with_parent
+from ordisco.words import duration, percent
 
 
 @dataclass(frozen=True)

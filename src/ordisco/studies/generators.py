@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from ordisco.files import json_bytes, write_atomically
-from ordisco.generator_quality import (
+from ordisco.evaluation.samples import (
     Images,
     check_generator,
     coverings,
@@ -19,13 +18,15 @@ from ordisco.generator_quality import (
     seen_images,
     some,
 )
-from ordisco.launch import load_learner, read_config, saved_stream
-from ordisco.learner import Learner
-from ordisco.report import TextTable, sample_grid
+from ordisco.files import json_bytes, write_atomically
+from ordisco.learner.learner import Learner
+from ordisco.report.grids import sample_grid
+from ordisco.report.table import TextTable
 from ordisco.report.tsne import draw_tsne
-from ordisco.report.words import percent
-from ordisco.rundir import RunDirectory
+from ordisco.runs.directory import RunDirectory
+from ordisco.runs.launch import load_learner, read_config, saved_stream
 from ordisco.studies.judge import cached_judge
+from ordisco.words import percent
 
 GRID = 16  # samples of each class
 

@@ -16,18 +16,20 @@ from pathlib import Path
 import filelock
 import torch
 
-from ordisco import checkpoint, files
-from ordisco.config import MachineSettings, RunConfig
+from ordisco import files
 from ordisco.data.dataset import UNLABELED
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation import evaluate
+from ordisco.evaluation.accuracy import evaluate
 from ordisco.files import told_in_one_line
-from ordisco.learner import Learner
-from ordisco.methods import method
-from ordisco.processes import make_fabric
-from ordisco.rundir import RunDirectory, without_none
-from ordisco.settings import LearnerSettings
-from ordisco.stream import Increment, Stream
+from ordisco.learner.learner import Learner
+from ordisco.machine.processes import make_fabric
+from ordisco.runs import checkpoint
+from ordisco.runs.config import RunConfig
+from ordisco.runs.directory import RunDirectory, without_none
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.machine import MachineSettings
+from ordisco.settings.methods import method
+from ordisco.streams.stream import Increment, Stream
 
 METHOD = "st"  # one increment, no memory: plain supervised training
 BATCH, EPOCHS, LEAST_STEPS = 128, 10, 400

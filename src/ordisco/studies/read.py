@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ordisco.config import FIELDS, RunConfig
 from ordisco.errors import OrdiscoError, UsageError, shown
 from ordisco.files import read_plain, told_in_one_line
-from ordisco.methods import method
+from ordisco.runs.config import FIELDS, RunConfig
+from ordisco.settings.methods import method
 from ordisco.studies.study import Row, Study
 
 SHARED = "rows"  # the table of shared lists of rows

@@ -13,9 +13,9 @@ from typing import Any
 
 from ordisco.errors import OrdiscoError
 from ordisco.files import json_bytes, read_plain, told_in_one_line, write_atomically
-from ordisco.machine import processor
-from ordisco.outcome import increments_of
-from ordisco.rundir import RunDirectory
+from ordisco.machine.cores import processor
+from ordisco.runs.directory import RunDirectory
+from ordisco.runs.summary import increments_of
 from ordisco.studies.study import JUDGED, Row
 
 Result = dict[str, Any]

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ordisco.config import RunConfig
 from ordisco.errors import UsageError, shown
-from ordisco.presets import preset_of
-from ordisco.scenarios import DATASETS, STREAMS, StreamSettings, stream_settings
-from ordisco.settings import LearnerSettings
+from ordisco.runs.config import RunConfig
+from ordisco.runs.presets import preset_of
+from ordisco.settings.learner import LearnerSettings
+from ordisco.streams.catalogue import STREAMS, stream_settings
+from ordisco.streams.settings import DATASETS, StreamSettings
 
 JUDGED = "-judged"  # how the key of a row ends whose generated images are judged
 TOLD = ("accelerator", "devices", "precision", "threads")  # of the machine: what a command repeats

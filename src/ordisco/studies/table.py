@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ordisco.errors import UsageError, shown
 from ordisco.report.table import TextTable
-from ordisco.report.words import duration, percent_mean, size
 from ordisco.studies.paired import BySeed, Gap, Interval, differences, gap_closed, interval
 from ordisco.studies.results import Result
 from ordisco.studies.study import Row, Study, stream_title
+from ordisco.words import duration, percent_mean, size
 
 NONE = "—"
 

@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from ordisco.progress import Display, PlainDisplay, Steps
-from ordisco.record import IncrementRecord
+from ordisco.evaluation.record import IncrementRecord
 from ordisco.report.board import Board
-from ordisco.stopping import StopRequest
+from ordisco.report.terminal import Display, PlainDisplay, Steps
+from ordisco.runs.signals import StopRequest
 
 LOOK_SECONDS = 0.2  # between two looks for a signal
 PATIENCE = 30.0  # seconds for a process to save its state when the parent fails

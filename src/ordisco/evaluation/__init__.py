@@ -1,0 +1,1 @@
+"""How good a learner is: accuracy, generated images judged, density and coverage, the record of an increment."""

@@ -1,0 +1,67 @@
+"""How good a learner is: accuracy of C′, of its pseudo-labels, and of a judge on generated images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ordisco.data.dataset import Split
+from ordisco.errors import OrdiscoError
+
+if TYPE_CHECKING:
+    from ordisco.learner.learner import Learner
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Right and wrong on test images."""
+
+    confusion: Tensor  # (classes, classes): true class down, predicted class across; counts
+
+    @property
+    def accuracy(self) -> float:
+        """The share of images that C′ labels rightly."""
+        return int(self.confusion.diagonal().sum()) / int(self.confusion.sum())
+
+    @property
+    def per_class(self) -> dict[int, float]:
+        """The share of each class that has test images."""
+        totals, right = self.confusion.sum(1).tolist(), self.confusion.diagonal().tolist()
+        return {label: right[label] / total for label, total in enumerate(totals) if total}
+
+
+def assess(learner: Learner, test: Split, num_classes: int) -> Evaluation:
+    """Predict the test images with C′ and count."""
+    if not len(test):
+        raise OrdiscoError("there are no test images to evaluate on")
+    predicted = learner.predict(test.images).cpu()
+    counts = torch.bincount(test.labels.cpu() * num_classes + predicted, minlength=num_classes**2)
+    return Evaluation(counts.view(num_classes, num_classes))
+
+
+def evaluate(learner: Learner, test: Split) -> float:
+    """The accuracy of C′ on test images, from 0 to 1."""
+    highest = max(int(test.labels.max()) if len(test) else 0, *learner.classes, 0)
+    return assess(learner, test, highest + 1).accuracy
+
+
+def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> float | None:
+    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown."""
+    known = truth >= 0
+    return share(learner.predict(images[known]).cpu() == truth[known].cpu()) if bool(known.any()) else None
+
+
+def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:
+    """How many generated images a fixed classifier gives the label they were drawn for; None without a generator."""
+    if not learner.has_generator:
+        return None
+    labels = torch.tensor(learner.classes).repeat(-(-count // len(learner.classes)))[:count]
+    return share(judge.predict(learner.sample(labels, seed)).cpu() == labels)
+
+
+def share(right: Tensor) -> float:
+    """The share of entries that are true."""
+    return int(right.sum()) / len(right)

@@ -1,0 +1,90 @@
+"""C's part of a step: Eqs. 1–3, 6 and 7 in one call of C, then the penalties of the baselines."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.pools import Pools
+from ordisco.learner.state import Setup, State
+from ordisco.learner.targets import aligned_targets
+from ordisco.learner.update import update
+from ordisco.maths import losses
+from ordisco.maths.penalties import Penalty
+from ordisco.maths.unified import less_forget, less_forget_weight, margin_ranking
+from ordisco.maths.unlabeled.base import Views
+from ordisco.nets.network import Network
+
+
+def classifier_step(
+    setup: Setup,
+    state: State,
+    pools: Pools,
+    batch: Batch,
+    replayed: Pairs | None,
+    views: Views,
+    teacher: tuple[Tensor, ...],
+    consistency_weight: float,
+    replay_weight: float,
+) -> dict[str, Tensor]:
+    """The step of C; returns the value of each of its loss terms."""
+    C, penalty = state.nets.C, state.memories.penalty_on_C
+    inputs = [setup.augment.weak(batch.labeled.x), *views.student]
+    if replayed is not None and not views.student:
+        inputs.append(setup.augment.weak(replayed.x))
+    x = torch.cat(inputs)
+    with setup.fabric.autocast():
+        features = C.module.features(x)  # type: ignore[operator]
+        logits = C.module.head(features)[:, : len(state.classes)].float()  # type: ignore[operator]
+    logits_l, *student = logits.split([len(part) for part in inputs])
+    n_u = batch.num_unlabeled
+
+    supervised = losses.supervised(logits_l, batch.labeled.y)
+    unlabeled = replay = supervised.new_zeros(())
+    per_image = logits.new_zeros(len(student[0]) if student else 0)
+    if views.student and setup.unlabeled_loss is not None:
+        targets = setup.unlabeled_loss.targets(tuple(student), teacher)
+        targets = aligned_targets(setup, state, pools, targets, n_u)
+        per_image = consistency_weight * setup.unlabeled_loss.loss(tuple(student), targets)
+        unlabeled = per_image[:n_u].mean() if n_u else unlabeled
+    if replayed is not None:
+        # The first view of a replayed image serves as labelled and as unlabelled data.
+        start = n_u if views.student else 0
+        more = setup.settings.replay.replay_unlabeled
+        replay = replay_weight * losses.replay(student[0][start:], replayed.y, per_image[start:], more)
+    loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
+    if setup.method.head == "cosine":
+        loss = loss + unified_terms(setup, state, x, features, batch.labeled)
+    terms = {"supervised": supervised.detach(), "unlabeled": unlabeled.detach(), "replay": replay.detach()}
+    if penalty is not None:
+        terms["penalty"] = penalty.value(C.flat.theta)
+    followed = gradient_of_supervised(C, supervised, penalty)
+    loss.backward()
+    update(setup, C, penalty, followed)
+    return terms
+
+
+def gradient_of_supervised(C: Network, supervised: Tensor, penalty: Penalty | None) -> Tensor | None:
+    """The gradient of L_sl alone, for a penalty that follows only it (SI-sl)."""
+    if penalty is None or penalty.follows != "sl":
+        return None
+    supervised.backward(retain_graph=True)
+    gradient = C.flat.grad.clone()
+    C.flat.grad.zero_()
+    return gradient
+
+
+def unified_terms(setup: Setup, state: State, x: Tensor, features: Tensor, labeled: Pairs) -> Tensor:
+    """The Unified Classifier's less-forget constraint on all images and margin ranking on old labelled ones."""
+    old, m, classes = state.memories.old_features, setup.settings.memory, state.classes
+    if old is None:
+        return features.new_zeros(())
+    with torch.no_grad(), setup.fabric.autocast():
+        before = old.module(x)
+    weight = less_forget_weight(m.less_forget, classes.before, classes.new)
+    loss = weight * less_forget(before.float(), features.float()).mean()
+    if classes.new:
+        cosines = state.nets.C.module.head.cosines(features[: len(labeled.y)].float())  # type: ignore[operator, union-attr]
+        loss = loss + m.margin_ranking * margin_ranking(cosines[:, : len(classes)], labeled.y, classes.before).mean()
+    return loss

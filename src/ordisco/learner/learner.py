@@ -1,0 +1,295 @@
+"""The learner: what a user holds. It learns increments, predicts, samples, and is saved and restored.
+
+What it does is in `step.py` and `end_increment.py`, on an explicit state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from ordisco.data.pixels import denormalize, normalize
+from ordisco.errors import OrdiscoError
+from ordisco.learner.batch import Augmentation
+from ordisco.learner.checks import check_image_shape, check_images, check_increment
+from ordisco.learner.end_increment import end_increment
+from ordisco.learner.fits import check_memory
+from ordisco.learner.memories import Memories
+from ordisco.learner.pools import Pools, lay_out
+from ordisco.learner.saving import restore, saved
+from ordisco.learner.seeding import derive_seed, seeded
+from ordisco.learner.state import TERMS, TRACE, Setup, State
+from ordisco.learner.step import train_step
+from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.nets.networks import Networks
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.methods import Method
+from ordisco.streams.stream import Increment
+
+
+class NonFiniteError(OrdiscoError):
+    """A loss became infinite or not a number."""
+
+
+class Learner:
+    """Learns one increment after the other from partially labelled images.
+
+    `num_classes` is how many classes are expected; more can come. `translate` and `flip` say which views of an
+    image keep its meaning. `fabric` chooses device, precision and processes; without it, one CPU or GPU.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        num_classes: int,
+        image_shape: tuple[int, int, int],
+        settings: LearnerSettings | None = None,
+        *,
+        seed: int = 0,
+        translate: int = 1,
+        flip: bool = False,
+        fabric: Fabric | None = None,
+    ) -> None:
+        check_image_shape(image_shape)
+        settings = settings or LearnerSettings()
+        self.setup = Setup(
+            method,
+            settings,
+            image_shape,
+            seed,
+            Augmentation(translate, flip),
+            make_unlabeled_loss(settings.unlabeled),
+            fabric or Fabric(accelerator="auto", devices=1),
+        )
+        device = self.setup.device
+        check_memory(settings, image_shape, num_classes, method.gan, self.setup.fabric)
+        with self.random("init"):
+            nets = Networks(settings, image_shape, num_classes, method.head, method.gan, device)
+        memories = Memories(method, settings, image_shape, num_classes, device)
+        self.state = State(nets, memories, trace=torch.zeros(TRACE, len(TERMS), device=device))
+        self.increment: Increment | None = None  # the one under way, or learned last
+        self.pools: Pools | None = None  # what its mini-batches are drawn from
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def method(self) -> Method:
+        """The parts that it is made of."""
+        return self.setup.method
+
+    @property
+    def settings(self) -> LearnerSettings:
+        """All its settings."""
+        return self.setup.settings
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of its images."""
+        return self.setup.image_shape
+
+    @property
+    def fabric(self) -> Fabric:
+        """Device, precision and processes."""
+        return self.setup.fabric
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.setup.device
+
+    @property
+    def classes(self) -> list[int]:
+        """The labels seen so far in the order they came; columns of scores are in this order."""
+        return self.state.classes.labels
+
+    @property
+    def increments(self) -> int:
+        """How many increments are learned."""
+        return self.state.increments
+
+    @property
+    def step_in_increment(self) -> int:
+        """How many steps of the increment under way are made."""
+        return self.state.step
+
+    @property
+    def total_steps(self) -> int:
+        """How many steps are made in all."""
+        return self.state.total_steps
+
+    @property
+    def capacity(self) -> int:
+        """How many classes its networks have room for."""
+        return self.state.nets.capacity
+
+    @property
+    def has_generator(self) -> bool:
+        """Can it `sample`?"""
+        return self.state.nets.gan is not None
+
+    # ------------------------------------------------------------------ learning
+
+    def learn(self, increment: Increment) -> None:
+        """Learn one increment: train on it, then keep what the method keeps."""
+        self.begin(increment)
+        with self.random("learn"):
+            while not self.done:
+                self.step()
+                if self.state.step % TRACE == 0:
+                    self.check_finite()
+        self.finish()
+
+    def begin(self, increment: Increment) -> None:
+        """Make ready for a new increment: room for its new classes, fresh optimisers, its images on the device."""
+        state = self.state
+        check_increment(increment, self.image_shape)
+        if not increment.classes and not (state.memories.data is not None and len(state.memories.data)):
+            raise OrdiscoError("the increment has no labelled image and none is remembered: label at least one image")
+        state.classes.add(increment.classes)
+        if len(state.classes) > state.nets.capacity:
+            with self.random("grow", len(state.classes)):
+                state.memories.grow(state.nets.grow(len(state.classes)))
+        state.step = 0
+        state.mean_prediction = {}
+        state.trace.zero_()
+        state.nets.start_optimizers()
+        if state.memories.penalty_on_C is not None:
+            state.memories.penalty_on_C.begin(state.nets.C.flat.theta)
+        if state.memories.penalty_on_D is not None and state.nets.gan is not None:
+            state.memories.penalty_on_D.begin(state.nets.gan.D.flat.theta)
+        self.attach(increment)
+
+    def attach(self, increment: Increment) -> None:
+        """Lay out what mini-batches are drawn from."""
+        self.increment, self.pools = increment, lay_out(self.setup, self.state, increment)
+
+    def step(self) -> None:
+        """One training step; all its random numbers depend only on the seed and the step's number."""
+        state = self.state
+        if self.pools is None:
+            raise OrdiscoError("there is no increment to learn: call begin() first")
+        state.nets.train()
+        terms = train_step(self.setup, state, self.pools)
+        zero = torch.zeros((), device=self.device)
+        state.trace[state.step % TRACE] = torch.stack([terms.get(term, zero) for term in TERMS])
+        state.step += 1
+        state.total_steps += 1
+
+    def finish(self) -> None:
+        """Close the increment: measure importances (Eqs. 9, 10), fill memories, save generators."""
+        state = self.state
+        self.check_finite()
+        assert self.increment is not None
+        with self.random("finish", state.increments):
+            end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
+        state.nets.stop_optimizers()
+        state.classes.before = len(state.classes)
+        state.increments += 1
+        state.step = 0
+
+    @property
+    def steps(self) -> int:
+        """Training steps of this increment."""
+        return self.setup.steps_of(self.state.increments)
+
+    @property
+    def done(self) -> bool:
+        """Are all steps of this increment made?"""
+        return self.state.step >= self.steps
+
+    def mean_losses(self) -> dict[str, float]:
+        """The mean of each loss term over the last steps."""
+        step = self.state.step
+        filled = (step - 1) % TRACE + 1 if step else 0
+        return dict(zip(TERMS, self.state.trace[:filled].mean(0).tolist(), strict=True)) if filled else {}
+
+    def check_finite(self) -> None:
+        """Stop with the step and the term if one of the last losses is not finite."""
+        trace = self.state.trace
+        bad = (~torch.isfinite(trace)).nonzero()
+        if len(bad):
+            row, term = bad[0].tolist()
+            start = (self.state.step - 1) // TRACE * TRACE
+            raise NonFiniteError(
+                f"the {TERMS[term]} loss is {float(trace[row, term])} at step {start + row + 1} of increment "
+                f"{self.state.increments + 1}: lower the learning rate or use --precision 32-true"
+            )
+
+    # ------------------------------------------------------------------ using what was learned
+
+    @torch.no_grad()
+    def scores(self, images: Tensor, batch: int = 512) -> Tensor:
+        """Logits of C′ for uint8 images, a column for each entry of `classes`."""
+        if not self.classes:
+            raise OrdiscoError("the learner has learned nothing yet: call learn() first")
+        check_images(images, self.image_shape)
+        self.state.nets.teacher.module.eval()
+        parts = [torch.zeros(0, len(self.classes), device=self.device)]
+        for part in images.split(batch):
+            x = normalize(part.to(self.device))
+            with self.fabric.autocast():
+                parts.append(self.state.nets.teacher.module(x)[:, : len(self.classes)].float())
+        return torch.cat(parts)
+
+    def predict_slots(self, images: Tensor) -> Tensor:
+        """The most likely class of each image as a position in `classes`."""
+        return self.scores(images).argmax(1)
+
+    def predict(self, images: Tensor) -> Tensor:
+        """The most likely label of each uint8 image."""
+        return torch.tensor(self.classes, device=self.device)[self.predict_slots(images)]
+
+    def predict_proba(self, images: Tensor) -> Tensor:
+        """Class probabilities of uint8 images; column j belongs to the label `classes[j]`."""
+        return self.scores(images).softmax(1)
+
+    @torch.no_grad()
+    def features(self, images: Tensor) -> Tensor:
+        """The features of C′ under its head, for uint8 images."""
+        module = self.state.nets.teacher.module.eval()
+        parts = [module.features(normalize(part.to(self.device))) for part in images.split(512)]  # type: ignore[operator]
+        return torch.cat(parts).float()
+
+    @torch.no_grad()
+    def sample(self, labels: Tensor, seed: int = 0) -> Tensor:
+        """Images (uint8) drawn from G for the given labels; the same seed gives the same noise."""
+        gan = self.state.nets.gan
+        if gan is None:
+            raise OrdiscoError(f"the method {self.method.name} has no generator to sample from")
+        noise = torch.Generator().manual_seed(derive_seed(seed, "sample"))
+        z = torch.randn(len(labels), self.settings.gan.z_dim, generator=noise).to(self.device)
+        G, slots = gan.sampler.module.eval(), self.state.classes.slots_of(labels.to(self.device))
+        return torch.cat([denormalize(G(*part)) for part in zip(z.split(256), slots.split(256), strict=True)])
+
+    # ------------------------------------------------------------------ saving and restoring
+
+    @contextmanager
+    def random(self, *place: int | str) -> Iterator[None]:
+        """Seed torch for a place, and leave the caller's random state as it was."""
+        with seeded(self.device, self.setup.seed, *place):
+            yield
+
+    def bytes_kept(self) -> dict[str, int]:
+        """Storage from one increment to the next, by part."""
+        networks = {
+            name: network.flat.theta.nbytes + network.flat.buffers.nbytes for name, network in self.state.nets.named()
+        }
+        return networks | self.state.memories.bytes()
+
+    def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that decides how learning goes on: tensors (not copies), and plain values for JSON."""
+        return saved(self.state)
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any], increment: Increment | None = None) -> None:
+        """Put back what `saved` gave; `increment` is the one under way if that was in the middle of one.
+
+        A state that is not of such a learner is refused before anything is changed.
+        """
+        restore(self.setup, self.state, tensors, values, under_way=increment is not None)
+        if increment is not None:
+            self.attach(increment)

@@ -1,0 +1,132 @@
+"""What a learner keeps of past increments besides its networks: memories, importances, old models."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from ordisco.learner.buffers import DataMemory, LabelMemory, Reservoir
+from ordisco.learner.generators import SavedGenerators
+from ordisco.maths.penalties import Penalty, make_penalty
+from ordisco.maths.stabilize import Stabilizer
+from ordisco.nets import AnyGenerator, Flat, make_generator
+from ordisco.nets.network import Layout, Network
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.methods import Method
+
+Shape = tuple[int, int, int]
+
+
+def umb_images(method: Method, settings: LearnerSettings, image_shape: Shape, num_classes: int) -> int:
+    """How many images the UMB holds: a given number, or as many bytes as G's weights take."""
+    if not method.has_umb:
+        return 0
+    if settings.memory.umb_size is not None:
+        return settings.memory.umb_size
+    if method.umb_images:
+        return method.umb_images
+    return images_of_G(settings, image_shape, num_classes, method.umb_of_G)
+
+
+def images_of_G(settings: LearnerSettings, image_shape: Shape, num_classes: int, times: float = 1) -> int:
+    """How many images fit into the bytes of G's weights, or a multiple of them."""
+    with torch.device("meta"):
+        G = make_generator(settings.gan, image_shape, num_classes)
+    weights = sum(p.numel() * p.element_size() for p in G.parameters())
+    return int(times * weights) // math.prod(image_shape)
+
+
+class Memories:
+    """The parts that a method's row asks for; absent ones are None."""
+
+    def __init__(
+        self,
+        method: Method,
+        settings: LearnerSettings,
+        image_shape: Shape,
+        num_classes: int,
+        device: torch.device,
+    ) -> None:
+        self.device = device
+        self.data: DataMemory | None = None  # the SMB; all images in joint training
+        if method.memory == "all":
+            self.data = DataMemory(image_shape, device)
+        elif method.memory in ("labels", "herding"):
+            self.data = LabelMemory(image_shape, device)
+        umb = umb_images(method, settings, image_shape, num_classes)
+        self.umb = Reservoir(umb, image_shape, device) if umb else None
+        self.penalty_on_C: Penalty | None = make_penalty(method.penalty, method.penalty_on, settings.memory.c_penalty)
+        self.penalty_on_D: Penalty | None = Stabilizer(settings.gan.d_penalty) if method.stabilize else None
+        self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
+        self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
+
+    def remember_features(self, C: Network) -> None:
+        """Freeze a copy of C's features for the less-forget constraint."""
+        self.old_features = Flat(copy.deepcopy(C.module.get_submodule("features")).eval().requires_grad_(False))
+
+    def grow(self, layouts: dict[str, Layout]) -> None:
+        """Lay importances and anchors anew after the networks grew."""
+        for penalty, name in ((self.penalty_on_C, "C"), (self.penalty_on_D, "D")):
+            if penalty is not None:
+                penalty.grow(layouts[name].relay)
+
+    def bytes(self) -> dict[str, int]:
+        """Storage of each part."""
+        old = self.old_features
+        return {
+            "labeled": self.data.bytes if self.data is not None else 0,
+            "unlabeled": self.umb.bytes if self.umb is not None else 0,
+            "importance": nbytes(self.penalty_on_D.vectors) if self.penalty_on_D is not None else 0,
+            "generators": self.generators.bytes if self.generators is not None else 0,
+            "penalty": nbytes(self.penalty_on_C.state()) if self.penalty_on_C is not None else 0,
+            "old_features": old.theta.nbytes + old.buffers.nbytes if old is not None else 0,
+        }
+
+    def state(self) -> dict[str, Tensor]:
+        """All tensors, named by part."""
+        parts = {
+            "data": self.data,
+            "umb": self.umb,
+            "penalty_on_C": self.penalty_on_C,
+            "penalty_on_D": self.penalty_on_D,
+            "generators": self.generators,
+        }
+        tensors = {
+            f"memories.{name}.{key}": value
+            for name, part in parts.items()
+            if part is not None
+            for key, value in part.state().items()
+        }
+        return tensors if self.old_features is None else tensors | self.old_features.state("memories.old_features")
+
+    def load(self, tensors: dict[str, Tensor], C: Network, build_generator: Callable[[int], AnyGenerator]) -> None:
+        """Put a checkpoint back; `C` gives the shape of the old features, `build_generator` of saved generators."""
+
+        def part(name: str) -> dict[str, Tensor]:
+            prefix = f"memories.{name}."
+            return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+        if self.data is not None:
+            self.data.load(part("data"))
+        if self.umb is not None:
+            self.umb.load(part("umb"))
+        if self.penalty_on_C is not None:
+            self.penalty_on_C.load(part("penalty_on_C"), self.device)
+        if self.penalty_on_D is not None:
+            self.penalty_on_D.load(part("penalty_on_D"), self.device)
+        if self.generators is not None:
+            self.generators.load(part("generators"), build_generator)
+        self.old_features = None
+        if part("old_features"):
+            self.remember_features(C)
+            assert self.old_features is not None
+            self.old_features.load("memories.old_features", tensors)
+
+
+def nbytes(tensors: Mapping[str, Tensor]) -> int:
+    """Storage of tensors."""
+    return sum(tensor.nbytes for tensor in tensors.values())

@@ -1,0 +1,59 @@
+"""A learner's state as tensors and plain values, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ordisco.errors import OrdiscoError
+from ordisco.learner.expected import check_forms, check_values
+from ordisco.learner.seeding import seeded
+from ordisco.learner.state import Classes, Setup, State
+from ordisco.nets import AnyGenerator, make_generator
+from ordisco.tensorfile import forms_of
+
+
+def saved(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors (not copies), and plain values for JSON."""
+    tensors = state.nets.state() | state.memories.state() | {"trace": state.trace}
+    tensors |= {f"mean_prediction.{use}": mean for use, mean in state.mean_prediction.items()}
+    return tensors, {
+        "classes": state.classes.labels,
+        "classes_before": state.classes.before,
+        "capacity": state.nets.capacity,
+        "increments": state.increments,
+        "step_in_increment": state.step,
+        "total_steps": state.total_steps,
+    }
+
+
+def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict[str, Any], under_way: bool) -> None:
+    """Put back what `saved` gave; one that is not of such a learner is refused before anything is changed.
+
+    `under_way`: it was taken in the middle of an increment, so the optimisers go on.
+    """
+    check_forms(setup.method, setup.settings, setup.image_shape, values, forms_of(tensors), nets=state.nets)
+    check_values(setup.method, setup.settings, setup.image_shape, values, tensors)
+    if values["capacity"] < state.nets.capacity:
+        raise OrdiscoError(f"the state has room for {values['capacity']} classes, not for {state.nets.capacity}")
+
+    def build(capacity: int) -> AnyGenerator:
+        return make_generator(setup.settings.gan, setup.image_shape, capacity).to(setup.device)
+
+    with seeded(setup.device, setup.seed, "load"):
+        if values["capacity"] > state.nets.capacity:
+            state.nets.grow(values["capacity"])
+        state.memories.load(tensors, state.nets.C, build)
+    state.classes = Classes(list(values["classes"]), values["classes_before"])
+    state.increments, state.step = values["increments"], values["step_in_increment"]
+    state.total_steps = values["total_steps"]
+    if under_way:
+        state.nets.start_optimizers()
+    state.nets.load(tensors)
+    state.trace.copy_(tensors["trace"])
+    state.mean_prediction = {
+        key.removeprefix("mean_prediction."): mean.to(setup.device)
+        for key, mean in tensors.items()
+        if key.startswith("mean_prediction.")
+    }

@@ -1,0 +1,118 @@
+"""What a training step is given: the setup, which never changes, and the state, which it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from ordisco.errors import OrdiscoError
+from ordisco.learner.batch import Augmentation
+from ordisco.learner.memories import Memories
+from ordisco.learner.seeding import derive_seed, set_seed
+from ordisco.maths.unlabeled.base import UnlabeledLoss
+from ordisco.nets.network import Network
+from ordisco.nets.networks import Networks
+from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.methods import Method
+
+TERMS = ("supervised", "unlabeled", "replay", "discriminator", "generator", "penalty")
+TRACE = 50  # steps whose losses are kept, to be reported and checked together
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a learner is: its method, its settings, and where and on which images it computes."""
+
+    method: Method
+    settings: LearnerSettings
+    image_shape: tuple[int, int, int]
+    seed: int
+    augment: Augmentation
+    unlabeled_loss: UnlabeledLoss | None
+    fabric: Fabric
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.fabric.device
+
+    def steps_of(self, increment: int) -> int:
+        """Training steps of an increment, counted from 0."""
+        return self.method.steps_of(increment, self.settings.step.steps)
+
+    def averaged(self, vector: Tensor) -> Tensor:
+        """The mean of a vector over the processes of a data-parallel run."""
+        if self.fabric.world_size == 1:
+            return vector
+        mean = self.fabric.all_reduce(vector.clone(), reduce_op="mean")
+        assert isinstance(mean, Tensor)
+        return mean
+
+    def reduce(self, network: Network) -> None:
+        """Average gradients and batch-norm statistics over the processes of a data-parallel run."""
+        if self.fabric.world_size > 1:
+            for vector in (network.flat.grad, network.flat.buffers):
+                if len(vector):
+                    vector.copy_(self.averaged(vector))
+
+    def seed_step(self, total_steps: int, part: str) -> None:
+        """Seed torch for a part of a step (and process): a resumed run draws the same numbers."""
+        set_seed(derive_seed(self.seed, part, total_steps, self.fabric.global_rank), self.device)
+
+
+@dataclass
+class Classes:
+    """The labels seen so far in the order they came; the position of a label is its class's slot.
+
+    >>> classes = Classes()
+    >>> classes.add([7, 3])
+    >>> classes.add([3, 5])
+    >>> classes.labels, classes.slots_of(torch.tensor([5, 7])).tolist()
+    ([7, 3, 5], [2, 0])
+    """
+
+    labels: list[int] = field(default_factory=list)
+    before: int = 0  # how many of them are from earlier increments
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add(self, labels: Sequence[int]) -> None:
+        """Give each new label the next slot."""
+        self.labels += [label for label in labels if label not in self.labels]
+
+    @property
+    def new(self) -> int:
+        """How many classes came with this increment."""
+        return len(self.labels) - self.before
+
+    def slots_of(self, labels: Tensor) -> Tensor:
+        """The slots of labels."""
+        table = {label: slot for slot, label in enumerate(self.labels)}
+        unknown = sorted(set(labels.tolist()) - table.keys())
+        if unknown:
+            raise OrdiscoError(f"class {unknown[0]} has not been seen; seen so far: {self.labels}")
+        return torch.tensor([table[label] for label in labels.tolist()], dtype=torch.int64, device=labels.device)
+
+    def frequencies(self, labels: Tensor) -> Tensor:
+        """The share of each class seen so far among the labels."""
+        counts = torch.bincount(self.slots_of(labels), minlength=len(self)).float()
+        return counts / counts.sum()
+
+
+@dataclass
+class State:
+    """Everything that survives a step, and with it an increment."""
+
+    nets: Networks
+    memories: Memories
+    trace: Tensor  # the losses of the last steps
+    classes: Classes = field(default_factory=Classes)
+    increments: int = 0  # learned so far
+    step: int = 0  # of the increment under way
+    total_steps: int = 0
+    mean_prediction: dict[str, Tensor] = field(default_factory=dict)  # running, for distribution alignment

@@ -1,0 +1,77 @@
+"""One training step: D, G, C and the teacher C′ in order. ORDisCo and every baseline go through it.
+
+The mini-batches of all terms are put together so that each network is called once: D on real, unlabelled and
+generated images, C on the labelled images and all views of the others. D has no batch norm, so for D that is
+the same as one call a term; batch norm in C sees the whole mini-batch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.classifier_step import classifier_step
+from ordisco.learner.gan_step import discriminator_step, generate, generator_step
+from ordisco.learner.pools import Pools
+from ordisco.learner.replay import replay_ramp, replayed
+from ordisco.learner.state import Setup, State
+from ordisco.learner.targets import pseudo_labels, teach, unlabeled_views
+from ordisco.maths import losses
+from ordisco.nets.networks import Gan
+
+
+def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
+    """D, G, C, then C′, which change `state`; returns the value of each loss term."""
+    s, gan, nets = setup.settings, state.nets.gan, state.nets
+    progress = state.step / setup.steps_of(state.increments)
+    replay_weight = s.replay.replay_weight * replay_ramp(progress, s.replay.replay_start, s.replay.replay_ramp)
+    consistency_weight = s.unlabeled.consistency_weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp)
+    terms: dict[str, Tensor] = {}
+
+    setup.seed_step(state.total_steps, "data")
+    batch = pools.draw(s.step.batch_labeled, s.step.batch_unlabeled)
+    generated: Pairs | None = None
+    if gan is not None:
+        setup.seed_step(state.total_steps, "gan")
+        for _ in range(s.gan.d_steps - 1):
+            extra_discriminator_step(setup, state, pools, gan, progress)
+        generated = generate(setup, gan, len(state.classes))
+    again: Pairs | None = None
+    if replay_weight > 0 or setup.method.replay == "offline-last":  # there, also D learns from replayed images
+        again = replayed(setup, state, generated, progress)
+
+    setup.seed_step(state.total_steps, "classifier")
+    views = unlabeled_views(setup, state, batch.unlabeled, again)
+    teacher = tuple(teach(setup, state, view) for view in views.teacher)
+    if gan is not None and generated is not None:
+        pseudo = pseudo_labels(setup, state, pools, batch.unlabeled, teacher)
+        held, real = state.memories.penalty_on_D, real_pairs(setup, batch, again)
+        terms["discriminator"], terms["penalty"] = discriminator_step(
+            setup, gan, held, real, pseudo, generated, len(state.classes), progress
+        )
+        terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
+    setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels
+    terms |= classifier_step(setup, state, pools, batch, again, views, teacher, consistency_weight, replay_weight)
+    decay = min(s.classifier.ema, 1 - 1 / (state.total_steps + 1))
+    nets.teacher.flat.average(nets.C.flat, decay)
+    return terms
+
+
+def extra_discriminator_step(setup: Setup, state: State, pools: Pools, gan: Gan, progress: float) -> None:
+    """A D step on images of its own, for several D steps a G step."""
+    sizes, classes = setup.settings.step, len(state.classes)
+    batch = pools.draw(sizes.batch_labeled, sizes.batch_unlabeled)
+    with torch.no_grad():
+        generated = generate(setup, gan, classes)
+    again = replayed(setup, state, generated, progress) if setup.method.replay == "offline-last" else None
+    pseudo = pseudo_labels(setup, state, pools, batch.unlabeled)
+    real = real_pairs(setup, batch, again)
+    discriminator_step(setup, gan, state.memories.penalty_on_D, real, pseudo, generated, classes, progress)
+
+
+def real_pairs(setup: Setup, batch: Batch, again: Pairs | None) -> Pairs:
+    """D's labelled pairs. In offline strategy (2) the old generator's images are real data for the new one."""
+    if setup.method.replay != "offline-last" or again is None:
+        return batch.labeled
+    return Pairs(torch.cat([batch.labeled.x, again.x]), torch.cat([batch.labeled.y, again.y]))

@@ -1,0 +1,30 @@
+"""The Unified Classifier (Hou et al. 2019): losses that keep old feature directions."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def less_forget(features_old: Tensor, features_new: Tensor) -> Tensor:
+    """The less-forget constraint (n,): 1 − cos of the features before and now, constant in the old ones."""
+    return 1 - F.cosine_similarity(features_old.detach(), features_new, dim=1)
+
+
+def less_forget_weight(base: float, num_old: int, num_new: int) -> float:
+    """λ = λ_base · √(old classes / new classes); λ_base where no new class comes (New Instance)."""
+    return base * math.sqrt(num_old / num_new) if num_new > 0 else base
+
+
+def margin_ranking(cosines: Tensor, labels: Tensor, num_old: int, top_k: int = 2, margin: float = 0.5) -> Tensor:
+    """The inter-class separation (n,): Σ_k max(0, margin − cos(own class) + cos(k-th nearest new class)).
+
+    Counts images of old classes (label < `num_old`) only; 0 for the others, and where there is no new class.
+    """
+    top_k = min(top_k, cosines.shape[1] - num_old)
+    old = (labels >= 0) & (labels < num_old)
+    own = cosines.gather(1, labels.clamp(min=0)[:, None])
+    nearest = cosines[:, num_old:].topk(top_k, dim=1).values
+    return (margin - own + nearest).clamp(min=0).sum(1) * old

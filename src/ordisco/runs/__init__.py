@@ -1,0 +1,1 @@
+"""Runs: one learner on one stream in one directory, safe against crashes."""

@@ -1,0 +1,1 @@
+"""Streams: the images in arrival order, a few of them labelled."""

@@ -1,0 +1,85 @@
+"""New Instance and New Class: which image arrives when, and whose label is shown (Sec. 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ordisco.data.dataset import UNLABELED, Dataset
+from ordisco.errors import OrdiscoError, UsageError
+from ordisco.streams.draw import draw
+from ordisco.streams.drift import by_drift
+from ordisco.streams.stream import NEW_CLASS, NEW_INSTANCE, Stream
+
+
+def new_instance(
+    dataset: Dataset,
+    increments: int,
+    labels_per_class: int,
+    seed: int = 0,
+    max_images: int | None = None,
+    name: str | None = None,
+    drift: bool = False,
+) -> Stream:
+    """New Instance: a random split into increments, each with `labels_per_class` labels of every class.
+
+    Images without a known label stay unlabelled; labels beyond those asked for are hidden. With `drift` the split is
+    not random: images arrive from dark on light to light on dark.
+    """
+    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
+    assignment, shown = _nothing(dataset)
+    if drift:
+        used = np.concatenate([labeled.ravel(), rest])
+        parts = by_drift(dataset, used, increments, labels_per_class, seed)
+    else:
+        given = [labeled[:, index].ravel() for index in range(increments)]
+        parts = [
+            (np.concatenate([part, mine]), mine)
+            for part, mine in zip(np.array_split(rest, increments), given, strict=True)
+        ]
+    for index, (part, mine) in enumerate(parts):
+        assignment[part] = index
+        shown[mine] = True
+    name = name or f"{dataset.name}-{labels_per_class}"
+    return Stream(name, NEW_INSTANCE, seed, dataset, assignment, shown)
+
+
+def new_class(
+    dataset: Dataset,
+    classes_per_task: int = 2,
+    *,
+    increments: int,
+    labels_per_class: int,
+    seed: int = 0,
+    max_images: int | None = None,
+    class_order: Sequence[int] | None = None,
+    name: str | None = None,
+) -> Stream:
+    """New Class: tasks of `classes_per_task` new classes, with the labelled images of New Instance.
+
+    `increments` and `labels_per_class` are those of the New Instance stream whose labels are taken, so
+    the total of labels is equal. Every image of a class arrives with its task.
+    """
+    if (dataset.train.labels == UNLABELED).any():
+        raise OrdiscoError(
+            f"{dataset.name}: New Class needs the class of every image, but some have none; use New Instance"
+        )
+    if not 1 <= classes_per_task <= dataset.num_classes:
+        raise UsageError(f"classes_per_task = {classes_per_task} is not allowed: from 1 to {dataset.num_classes}")
+    order = list(range(dataset.num_classes)) if class_order is None else list(class_order)
+    if sorted(order) != list(range(dataset.num_classes)):
+        raise UsageError(f"class_order = {order} is not allowed: every class from 0 to {dataset.num_classes - 1} once")
+    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
+    task = np.empty(dataset.num_classes, dtype=np.int64)
+    task[order] = np.arange(dataset.num_classes) // classes_per_task
+    assignment, shown = _nothing(dataset)
+    used = np.concatenate([labeled.ravel(), rest])
+    assignment[used] = task[dataset.train.labels.numpy()[used]]
+    shown[labeled.ravel()] = True
+    name = name or f"{dataset.name}-{labels_per_class}-new-class"
+    return Stream(name, NEW_CLASS, seed, dataset, assignment, shown)
+
+
+def _nothing(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(len(dataset.train), -1, dtype=np.int64), np.zeros(len(dataset.train), dtype=bool)

@@ -1,0 +1,167 @@
+"""D's and G's steps: each gradient against its equation, and each network touched by its own losses only."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from midway import deceive, discriminate, drawn, flat_gradient, generated, loss_of_d, pseudo, ready, touched
+from ordisco.learner.batch import Pseudo
+from ordisco.learner.learner import Learner
+from ordisco.learner.targets import teach
+from ordisco.maths import losses
+
+pytestmark = pytest.mark.usefixtures("gradients_stay")
+
+
+def test_the_d_step_gives_a_gradient_to_d_only():
+    learner = ready()
+    images = drawn(learner)
+    discriminate(learner, images)
+    assert touched(learner) == {"D"}
+    assert images.generated.x.requires_grad  # though the way to G was open
+
+
+@pytest.mark.parametrize("term", ["real", "generated", "pseudo", "penalty"])
+def test_each_term_of_d_reaches_d_only(term: str, monkeypatch: pytest.MonkeyPatch):
+    learner = ready(increments=2)
+    if term != "penalty":
+        learner.state.memories.penalty_on_D.vectors.clear()
+    if term != "real":
+        monkeypatch.setattr(losses, "real_pairs", lambda d, *_: 0 * d.sum())
+    monkeypatch.setattr(
+        losses,
+        "discriminator",
+        lambda real, generated, pseudo, alpha, form: {
+            "real": real,
+            "generated": generated.mean(),
+            "pseudo": pseudo.mean(),
+            "penalty": real,
+        }[term],
+    )
+    discriminate(learner, drawn(learner))
+    assert touched(learner) == {"D"}
+
+
+def test_the_g_step_gives_a_gradient_to_g_only():
+    learner = ready()
+    deceive(learner, drawn(learner))
+    assert touched(learner) == {"G"}
+
+
+@pytest.mark.parametrize("form", ["logistic", "hinge"])
+@pytest.mark.parametrize("third", ["argmax", "expectation"])
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_the_gradient_of_d_is_that_of_eqs_4_and_8(form: str, third: str, share: float):
+    learner = ready(increments=2, adversarial=form, third_term=third, pseudo_real=share, alpha=0.3, d_penalty=0.2)
+    D, images = learner.state.nets.gan.D, drawn(learner)
+    p = teach(learner.setup, learner.state, images.x_u).softmax(1)
+
+    def cost(d: Tensor, real: bool) -> Tensor:
+        sign = -1 if real else 1
+        return F.softplus(sign * d) if form == "logistic" else F.relu(1 + sign * d)
+
+    def scores(x: Tensor, y: Tensor) -> Tensor:
+        return D.module(x)[torch.arange(len(y)), y]
+
+    hard = p.argmax(1)
+    loss = (1 - share) * cost(scores(images.x_l, images.y_l), True).mean()
+    loss = loss + share * cost(scores(images.x_u, hard), True).mean()
+    loss = loss + 0.3 * cost(scores(images.generated.x.detach(), images.generated.y), False).mean()
+    if third == "argmax":
+        loss = loss + 0.7 * cost(scores(images.x_u, hard), False).mean()
+    else:
+        loss = loss + 0.7 * (p * cost(D.module(images.x_u)[:, :3], False)).sum(1).mean()
+    expected = flat_gradient(loss, D)
+    held = learner.state.memories.penalty_on_D.vectors
+    moved = D.flat.theta - held["anchor"]
+    expected = expected + 2 * 0.2 * held["importance"] * moved
+    value, penalty = discriminate(learner, images, Pseudo(images.x_u, p))
+    torch.testing.assert_close(D.flat.grad, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(value, loss.detach())
+    torch.testing.assert_close(penalty, 0.2 * (held["importance"] * moved.square()).sum())
+    assert penalty > 0
+
+
+@pytest.mark.parametrize(("progress", "counted"), [(0.1, False), (0.2, True)])
+def test_pseudo_labelled_pairs_are_real_only_after_their_start(progress: float, counted: bool):
+    learner = ready(pseudo_real=0.6, pseudo_real_start=0.2)
+    images = drawn(learner)
+    p = pseudo(learner, images.x_u)
+    found = loss_of_d(learner, images, p, progress)
+    always = ready(pseudo_real=0.6 if counted else 0.0, pseudo_real_start=0.0)
+    always.state.nets.gan.D.flat.copy(learner.state.nets.gan.D.flat)
+    torch.testing.assert_close(found, loss_of_d(always, images, p, progress))
+
+
+@pytest.mark.parametrize("form", ["logistic", "hinge"])
+def test_the_gradient_of_g_is_that_of_eq_5(form: str):
+    learner = ready(adversarial=form)
+    images = drawn(learner)
+    x, y = images.generated
+    d = learner.state.nets.gan.D.module(x)[torch.arange(len(y)), y]
+    loss = F.softplus(-d).mean() if form == "logistic" else -d.mean()
+    expected = torch.autograd.grad(loss, list(learner.state.nets.gan.G.module.parameters()), retain_graph=True)
+    value = deceive(learner, images)
+    torch.testing.assert_close(learner.state.nets.gan.G.flat.grad, torch.cat([g.flatten() for g in expected]))
+    torch.testing.assert_close(value, loss.detach())
+
+
+def test_labels_of_generated_images_are_the_classes_seen():
+    learner = ready(batch_generated=500)  # room for 5 classes, 3 seen
+    counts = torch.bincount(generated(learner).y, minlength=5)
+    assert counts.sum() == 500
+    assert counts[3:].tolist() == [0, 0]
+    assert counts[:3].min() > 120  # uniform: 167 each, standard deviation 11
+
+
+@pytest.mark.parametrize(("name", "real"), [("offline-last", 9), ("offline-all", 4), ("ordisco", 4)])
+def test_only_strategy_2_shows_replayed_images_to_d_as_real(name: str, real: int, monkeypatch: pytest.MonkeyPatch):
+    learner = ready(name, increments=2)
+    images, seen = drawn(learner), []
+    keep: Callable[..., Tensor] = losses.real_pairs
+    monkeypatch.setattr(losses, "real_pairs", lambda d, w, form: seen.append(int((w > 0).sum())) or keep(d, w, form))
+    discriminate(learner, images)
+    assert seen == [real]  # 4 labelled (and 5 replayed)
+
+
+def d_of(learner: Learner, x: Tensor) -> Tensor:
+    return learner.state.nets.gan.D.module(x)[:, :3]
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_mismatched_and_balanced_pairs_in_the_loss_of_d(balance: bool):
+    changes = {"pseudo_real": 0.6, "pseudo_real_start": 0.0, "alpha": 0.3, "d_balance": balance}
+    learner = ready(**changes, mismatched=0.5, pseudo_threshold=0.5)
+    images = drawn(learner)
+    p = torch.tensor([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.9, 0.1, 0], [1.0, 0, 0]])
+    y = torch.cat([images.y_l, torch.tensor([0, 0, 1, 2, 0, 0])])
+    w = torch.tensor([0.1] * 4 + [0.1, 0, 0.1, 0.1, 0.1, 0.1])  # the second pseudo-label is not trusted
+    w = w / w.sum()
+    if balance:
+        mass = torch.stack([w[y == k].sum() for k in range(3)])
+        w = w / mass[y] / (mass > 0).sum()
+    d = d_of(learner, torch.cat([images.x_l, images.x_u]))
+    wrong = torch.stack(
+        [F.relu(1 + row[[k for k in range(3) if k != label]]).mean() for row, label in zip(d, y, strict=True)]
+    )
+    own = d[torch.arange(len(y)), y]
+    d_g = d_of(learner, images.generated.x)[torch.arange(5), images.generated.y]
+    loss = (w * F.relu(1 - own)).sum() + 0.3 * F.relu(1 + d_g).mean() + 0.5 * (w * wrong).sum()
+    loss = loss + 0.7 * F.relu(1 + d[4:][torch.arange(6), y[4:]]).mean()
+    torch.testing.assert_close(loss_of_d(learner, images, Pseudo(images.x_u, p)), loss)
+
+
+def test_d_sees_shifted_images_and_g_learns_through_the_shift(monkeypatch: pytest.MonkeyPatch):
+    learner = ready(d_translate=2)
+    seen: list[Tensor] = []
+    learner.state.nets.gan.D.module.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    images = drawn(learner)
+    deceive(learner, images)
+    assert touched(learner) == {"G"}
+    assert not torch.equal(seen[0], images.generated.x)
+    pixels = images.generated.x.detach().flatten(1)
+    for shifted, whole in zip(seen[0].detach().flatten(1), pixels, strict=True):
+        assert torch.isin(shifted, whole).all()

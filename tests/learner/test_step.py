@@ -1,0 +1,99 @@
+"""The whole step: its order, its ramps, and which networks it reaches."""
+
+import pytest
+import torch
+
+from conftest import FABRIC, TINY, assert_same, make_learner, weights
+from midway import FIRST, ready, touched
+from ordisco.learner import step
+from ordisco.learner.batch import Augmentation
+from ordisco.learner.memories import Memories
+from ordisco.learner.pools import lay_out
+from ordisco.learner.seeding import seeded
+from ordisco.learner.state import TERMS, TRACE, Setup, State
+from ordisco.learner.step import train_step
+from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.nets.networks import Networks
+from ordisco.settings.methods import method
+
+pytestmark = pytest.mark.usefixtures("gradients_stay")
+
+
+def test_a_whole_step_reaches_c_g_and_d_and_never_the_teacher():
+    learner = ready(increments=2)
+    learner.state.step = 2  # past the ramp of replay
+    train_step(learner.setup, learner.state, learner.pools)
+    assert touched(learner) == {"C", "G", "D"}
+    assert not any(p.requires_grad for p in learner.state.nets.teacher.module.parameters())
+
+
+def test_without_a_gan_there_is_nothing_but_c():
+    learner = ready("smb")
+    train_step(learner.setup, learner.state, learner.pools)
+    assert [name for name, _ in learner.state.nets.named()] == ["C", "teacher"]
+    assert touched(learner) == {"C"}
+
+
+def test_ramps_run_within_the_increment(monkeypatch: pytest.MonkeyPatch):
+    learner, seen = ready(increments=2, steps=4, consistency_weight=2.0, replay_weight=3.0, replay_ramp=0.5), []
+    monkeypatch.setattr(step, "classifier_step", lambda *args: seen.append(args[-2:]) or {})
+    learner.state.total_steps = 4  # those of the first increment
+    for _ in range(4):
+        learner.step()
+    assert [round(c / 2, 4) for c, _ in seen] == [0.0067, 0.2865, 1, 1]  # e⁻⁵, e^−1.25, 1, 1
+    assert [r for _, r in seen] == [0, 1.5, 3, 3]
+
+
+def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):
+    learner, order = ready(d_steps=3), []
+    for name in ("discriminator_step", "generator_step", "classifier_step"):
+        keep = getattr(step, name)
+        monkeypatch.setattr(step, name, lambda *args, name=name, keep=keep: order.append(name[0]) or keep(*args))
+    learner.step()
+    assert order == ["d", "d", "d", "g", "c"]
+
+
+def test_the_teacher_follows_parameters_and_statistics(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()  # with the optimiser's steps
+    learner = make_learner("smb", ema=0.6)
+    learner.begin(FIRST)
+    expected = None
+    with learner.random("test"):
+        for t in range(4):
+            learner.step()
+            now, decay = weights(learner), min(0.6, 1 - 1 / (t + 1))  # 0, 1/2, 0.6, 0.6
+            student = torch.cat([now["C.theta"], now["C.buffers"]])
+            expected = student if expected is None else decay * expected + (1 - decay) * student
+            torch.testing.assert_close(torch.cat([now["teacher.theta"], now["teacher.buffers"]]), expected)
+    assert not torch.equal(now["teacher.buffers"], now["C.buffers"])
+    assert learner.state.nets.C.module.training
+    assert not any(module.training for module in learner.state.nets.teacher.module.modules())
+
+
+@pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl+ul", "offline-last"])
+def test_a_step_needs_no_learner(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    row, shape, device = method(name), (1, 8, 8), FABRIC.device
+    setup = Setup(row, TINY, shape, 0, Augmentation(), make_unlabeled_loss(TINY.unlabeled), FABRIC)
+    with seeded(device, 0, "init"):
+        nets = Networks(TINY, shape, 3, row.head, row.gan, device)
+    state = State(nets, Memories(row, TINY, shape, 3, device), trace=torch.zeros(TRACE, len(TERMS)))
+    state.classes.add(FIRST.classes)
+    nets.start_optimizers()
+    nets.train()
+    pools = lay_out(setup, state, FIRST)
+    learner = make_learner(name, num_classes=3)
+    learner.begin(FIRST)
+    for count in range(2):
+        terms = train_step(setup, state, pools)
+        assert (state.step, state.total_steps) == (count, count)  # to be counted by the caller
+        state.step, state.total_steps = count + 1, count + 1
+        learner.step()
+        row_of_trace = dict(zip(TERMS, learner.state.trace[count].tolist(), strict=True))
+        assert {term: terms[term].item() if term in terms else 0.0 for term in TERMS} == row_of_trace
+    mine = {
+        f"{name}.{part}": vector
+        for name, network in nets.named()
+        for part, vector in (("theta", network.flat.theta), ("buffers", network.flat.buffers))
+    }
+    assert_same(mine, weights(learner))

@@ -1,0 +1,118 @@
+"""Eqs. 8–10: the penalty on D, its running importance, and importance against a backward pass an image."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from torch import Tensor
+
+from conftest import blobs, make_learner
+from ordisco.data.pixels import normalize
+from ordisco.maths.penalties import Evidence, quadratic
+from ordisco.maths.stabilize import Stabilizer, add_gradient_, running_mean
+from ordisco.nets import Discriminator, Flat
+from ordisco.streams.stream import Stream
+
+
+def test_eq_8_by_hand():
+    theta, anchor, xi = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 2.0, 5.0]), torch.tensor([0.5, 9.0, 0.25])
+    # 0.1 · (0.5·1² + 9·0² + 0.25·2²)
+    assert quadratic(theta, anchor, xi, 0.1).item() == pytest.approx(0.15)
+    assert quadratic(anchor, anchor, xi, 0.1).item() == 0
+    grad = torch.tensor([1.0, 1.0, 1.0])
+    add_gradient_(grad, theta, anchor, xi, 0.1)
+    assert grad.tolist() == pytest.approx([1 + 0.1, 1.0, 1 - 0.1])  # 1 + 2·0.1·ξ(θ − θ*)
+
+
+def test_the_gradient_of_eq_8_is_that_of_autograd():
+    torch.manual_seed(0)
+    theta, anchor, xi = torch.randn(20, dtype=torch.float64), torch.randn(20).double(), torch.rand(20).double()
+    theta.requires_grad_()
+    (expected,) = torch.autograd.grad(quadratic(theta, anchor, xi, 0.3), theta)
+    grad = torch.zeros_like(theta)
+    add_gradient_(grad, theta.detach(), anchor, xi, 0.3)
+    torch.testing.assert_close(grad, expected)
+
+
+@examples(max_examples=20, deadline=None)
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
+def test_eq_9_is_the_plain_mean_over_increments(values: list[float]):
+    mean = torch.zeros(1, dtype=torch.float64)
+    for b, value in enumerate(values, 1):
+        mean = running_mean(mean, torch.tensor([value], dtype=torch.float64), b)
+    assert mean.item() == pytest.approx(sum(values) / len(values))
+
+
+def naive(D: Discriminator, images: Tensor, labels: Tensor) -> Tensor:
+    """Eq. 10 read aloud: for each image a backward pass, the absolute value, then the mean."""
+    total = torch.zeros(sum(p.numel() for p in D.parameters()))
+    for image, label in zip(images, labels, strict=True):
+        squared = D(normalize(image[None]))[0, label] ** 2
+        gradients = torch.autograd.grad(squared, list(D.parameters()))
+        total += torch.cat([g.flatten() for g in gradients]).abs()
+    return total / len(images)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64])
+@pytest.mark.parametrize("head", ["pool", "flat"])
+def test_eq_10_equals_a_backward_pass_an_image(head: str, chunk: int):
+    torch.manual_seed(1)
+    D = Discriminator((1, 8, 8), 3, 3, 1, head)
+    flat, images, labels = Flat(D), blobs([0, 1, 2, 3, 4, 5, 0], seed=0), torch.tensor([0, 1, 2, 0, 1, 2, 0])
+    before = flat.theta.clone(), flat.buffers.clone()
+    xi = Stabilizer(1.0).importance(Evidence(D, images, labels, 3, chunk))
+    torch.testing.assert_close(xi, naive(D, images, labels), rtol=1e-4, atol=1e-6)
+    assert xi.shape == flat.theta.shape
+    assert xi.min() >= 0
+    assert not flat.grad.any()
+    assert torch.equal(before[0], flat.theta)
+    assert torch.equal(before[1], flat.buffers)
+
+
+def test_eq_10_is_not_the_gradient_of_the_mean():
+    torch.manual_seed(1)
+    D = Discriminator((1, 8, 8), 2, 3, 1)
+    images, labels = blobs([0, 1, 2, 3, 4, 5], seed=0), torch.tensor([0, 1, 1, 0, 0, 1])
+    d = D(normalize(images)).gather(1, labels[:, None])
+    gradients = torch.autograd.grad(d.square().mean(), list(D.parameters()))
+    of_the_mean = torch.cat([g.flatten() for g in gradients]).abs()
+    xi = Stabilizer(1.0).importance(Evidence(D, images, labels, 2, 8))
+    assert (xi >= of_the_mean - 1e-5).all()
+    assert xi.sum() > 1.05 * of_the_mean.sum()
+
+
+def test_a_learner_keeps_the_mean_importance_and_the_last_d(instances: Stream):
+    learner, measured = make_learner("ordisco"), []
+    for increment in instances:
+        learner.learn(increment)
+        D, held = learner.state.nets.gan.D, learner.state.memories.penalty_on_D
+        unlabeled = increment.unlabeled
+        slots = learner.predict_slots(unlabeled)  # C′ has not changed since it was measured
+        measured.append(naive(D.module, unlabeled, slots))
+        assert torch.equal(held.vectors["anchor"], D.flat.theta)
+        expected = torch.stack(measured).mean(0)
+        torch.testing.assert_close(held.vectors["importance"], expected, rtol=1e-4, atol=1e-6)
+    assert held.count == 3
+    D.flat.theta.add_(1)
+    assert not torch.equal(held.vectors["anchor"], D.flat.theta)  # a copy
+
+
+def test_theta_star_moves_without_unlabelled_images_and_the_importance_stays():
+    D = Flat(Discriminator((1, 8, 8), 2, 3, 1))
+    images, nothing = blobs([0, 1, 2], seed=0), torch.zeros(0, dtype=torch.int64)
+    stabilizer = Stabilizer(0.5)
+    stabilizer.end(D.theta, Evidence(D.module, images[:0], nothing, 2, 8))
+    assert torch.equal(stabilizer.vectors["anchor"], D.theta)
+    assert stabilizer.count == 0
+    D.theta.add_(1)
+    assert not stabilizer.holds
+    assert stabilizer.value(D.theta) == 0
+    stabilizer.end(D.theta, Evidence(D.module, images, torch.tensor([0, 1, 0]), 2, 8))
+    xi = stabilizer.vectors["importance"].clone()
+    D.theta.add_(1)
+    assert stabilizer.value(D.theta) > 0
+    stabilizer.end(D.theta, Evidence(D.module, images[:0], nothing, 2, 8))
+    assert torch.equal(stabilizer.vectors["anchor"], D.theta)
+    assert torch.equal(stabilizer.vectors["importance"], xi)
+    assert stabilizer.count == 1
