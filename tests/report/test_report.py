@@ -225,9 +225,9 @@ def test_importing_the_report_is_light_and_pyplot_never_loads(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-import ordisco.report as report
+from ordisco.report import curves
 assert not {{"matplotlib", "PIL", "rich", "torch"}} & set(sys.modules)
-report.accuracy_curves(Path({str(tmp_path)!r}) / "a.png", {{"SMB": [0.5, 0.6]}})
+curves.accuracy_curves(Path({str(tmp_path)!r}) / "a.png", {{"SMB": [0.5, 0.6]}})
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -73,7 +73,7 @@ def resumed_run(path: Path, display: Display, fabric: Fabric | None = None) -> I
 
 
 def read_config(path: Path) -> RunConfig:
-    """The settings of a run directory, unchanged since the run wrote them but for what `ordisco.runs.unchanged` allows."""
+    """The settings of a run directory, unchanged but for what `runs.unchanged` allows."""
     directory = RunDirectory.open(path)
     before = (checkpoint.newest_state(directory.checkpoints) or {}).get("settings")
     values = directory.read_settings(before if isinstance(before, dict) else None)
