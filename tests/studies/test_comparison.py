@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -190,6 +191,22 @@ def test_a_comparison_of_an_earlier_version_is_named(tmp_path, capsys):
     code, _, err = call(capsys, *arguments(tmp_path, *BOTH))
     assert code == 1
     assert "is not empty" in one_line(err)
+
+
+def test_a_comparison_that_is_deleted_begins_no_further_run(tmp_path, capsys, monkeypatch):
+    path, step = tmp_path / "both", Learner.step
+
+    def deleting(learner):
+        if learner.method.name == "st":
+            shutil.rmtree(path, ignore_errors=True)
+        step(learner)
+
+    monkeypatch.setattr(Learner, "step", deleting)
+    code, _, err = call(capsys, *arguments(path, "--method", "st", "--method", "smb", steps=1))
+    assert code == 1
+    assert "2 of 2 runs failed (st-seed0: " in one_line(err)
+    assert "was deleted or replaced while the run was writing into it" in err
+    assert not path.exists()
 
 
 def test_a_run_that_fails_leaves_the_others_alone(tmp_path, capsys, monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any
 
 import filelock
 import pytest
+import torch
 
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
@@ -190,7 +191,18 @@ def test_a_finished_run_without_a_result_is_not_made_again(
 def test_rows_may_differ_in_what_the_machine_has_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_figures(monkeypatch)
     rows = [*ONE, {"name": "two threads", "method": "st", "changes": {"threads": 2}}]
-    assert run_study(tmp_path, rows=rows) == 0
+    used, step, before = {}, Learner.step, torch.get_num_threads()
+
+    def noted(learner: Learner) -> None:
+        used[learner.method.name] = torch.get_num_threads()
+        step(learner)
+
+    monkeypatch.setattr(Learner, "step", noted)
+    try:
+        assert run_study(tmp_path, rows=rows) == 0
+    finally:
+        torch.set_num_threads(before)
+    assert used == {"smb": 1, "st": 2}
     made = results_in(tmp_path / "results")
     assert (made["smb"]["threads"], made["st"]["threads"]) == (1, 2)
     assert made["st"]["command"].endswith("--threads 2")

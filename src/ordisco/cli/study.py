@@ -113,7 +113,8 @@ def make(args: argparse.Namespace, rows: tuple[Row, ...]) -> None:
     if not left or (args.job is not None and args.job not in left and args.job in {row.key for row in rows}):
         return
     tasks = [Task(row, args.work / key, row.title) for key, row in left.items()]
-    engine = Engine(tasks, child_command(args, results), "the same command goes on", results, args.work / "judges")
+    child, judges = child_command(args, results), args.work / "judges"
+    engine = Engine(tasks, child, "the same command goes on", args.file, results, judges)
     if args.job is not None:
         engine.job(args.job)
         return

@@ -63,7 +63,7 @@ class Comparison:
             path = self.run_path(*run)
             tasks.append(Task(Row(method(run[0]).title, self.config_of(*run)), path, path.name))
         child = (sys.executable, "-m", "ordisco", "resume", str(self.path))
-        return Engine(tasks, child, f"go on with: {resume_command(self.path)}")
+        return Engine(tasks, child, f"go on with: {resume_command(self.path)}", self.path / FILE)
 
     def start(self, fabric: Fabric) -> None:
         """Write down which runs belong here, so that `resume` can make those that are missing."""

@@ -68,15 +68,17 @@ class Made:
 class Engine:
     """Makes tasks.
 
-    child    the command of a process that makes one task, whose `--job KEY` is added
-    go_on    in words, how to go on after an interruption
-    results  where the result of each row is written, and beside whose runs the code is noted; None: nowhere
-    judges   where judges of generated images are kept, for rows that are judged
+    child       the command of a process that makes one task, whose `--job KEY` is added
+    go_on       in words, how to go on after an interruption
+    definition  the file that says which tasks there are: without it, no further task is begun
+    results     where the result of each row is written, beside whose runs the code is noted; None: nowhere
+    judges      where judges of generated images are kept, for rows that are judged
     """
 
     tasks: Sequence[Task]
     child: Sequence[str]
     go_on: str
+    definition: Path
     results: Results | None = None
     judges: Path | None = None
 
@@ -143,6 +145,8 @@ class Engine:
     @contextlib.contextmanager
     def ready(self, task: Task, display: Display, fabric: Fabric) -> Iterator[Run]:
         """The run of a task, new or as its last checkpoint left it, locked."""
+        if fabric.broadcast(not self.definition.is_file()):
+            raise OrdiscoError(f"{self.definition} is gone, so no more runs are made: start them again")
         with self.claimed(task, fabric):
             if self.results is not None:
                 together(fabric, lambda: note_code(task.path, code_now()))
