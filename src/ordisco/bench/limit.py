@@ -24,7 +24,7 @@ class _Recorder(TorchDispatchMode):
     """Notes every heavy operation with the very tensors it is called on: shapes, layout and precision."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Callable[[], Any]] = []
 
     def __torch_dispatch__(
@@ -38,7 +38,8 @@ class _Recorder(TorchDispatchMode):
 
 def heavy_operations(step: Callable[[], object]) -> list[Callable[[], Any]]:
     """The convolutions and matrix products, forward and backward, of one call of `step`."""
-    with _Recorder() as recorder:
+    recorder = _Recorder()
+    with recorder:
         step()
     return recorder.operations
 

@@ -30,7 +30,8 @@ def weak(images: Tensor, translate: int, flip: bool) -> Tensor:
 def shift(parts: Sequence[Tensor], pixels: int) -> tuple[Tensor, ...]:
     """Images of several kinds, each image shifted by up to so many pixels: what D sees."""
     together = torch.cat(list(parts))
-    return (weak(together, pixels, flip=False) if pixels else together).split([len(part) for part in parts])
+    moved = weak(together, pixels, flip=False) if pixels else together
+    return tuple(moved.split([len(part) for part in parts]))
 
 
 def shifted(image: Tensor, translate: int, shift: Tensor, mirror: bool) -> Tensor:

@@ -113,7 +113,7 @@ def described(cls: type, field: dataclasses.Field[Any], default: str) -> str:
     if field.default is not None:
         value = {True: "on", False: "off"}[field.default] if isinstance(field.default, bool) else field.default
         notes.append(f"{default}: {value}")
-    text = field.metadata["help"] + (f" ({'; '.join(notes)})" if notes else "")
+    text: str = field.metadata["help"] + (f" ({'; '.join(notes)})" if notes else "")
     return text.replace("%", "%%")
 
 

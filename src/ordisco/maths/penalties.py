@@ -150,7 +150,8 @@ class MAS(Penalty):
         """The mean over images of the absolute gradient."""
 
         def squared_norm(C: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-            return C(x)[:, : evidence.num_classes].square().sum()
+            scores: Tensor = C(x)[:, : evidence.num_classes]
+            return scores.square().sum()
 
         return evidence.mean_gradient(squared_norm, power=1)
 

@@ -113,12 +113,13 @@ class WideBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """X plus two convolutions of it."""
         active = F.leaky_relu(self.norm1(x), 0.1)
-        out = self.conv2(self.dropout(F.leaky_relu(self.norm2(self.conv1(active)), 0.1)))
+        out: Tensor = self.conv2(self.dropout(F.leaky_relu(self.norm2(self.conv1(active)), 0.1)))
         if self.shortcut is None:
             return out + x
         # Every other pixel, then 1×1: a strided 1×1 convolution of few channels in channels-last layout
         # writes past its memory in oneDNN (seen with torch 2.13).
-        return out + self.shortcut(active[:, :, :: self.stride, :: self.stride])
+        past: Tensor = self.shortcut(active[:, :, :: self.stride, :: self.stride])
+        return out + past
 
 
 class WideResNet(Classifier):

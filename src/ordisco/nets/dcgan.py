@@ -79,7 +79,8 @@ class PlainDiscriminator(SpectralModule):
         for conv in self.convs:
             h = F.leaky_relu(conv(h), 0.1)
         phi = h.flatten(1)
-        return self.realness(phi) + self.classes(phi)
+        logits: Tensor = self.realness(phi) + self.classes(phi)
+        return logits
 
     def grow(self, num_classes: int) -> None:
         """Make room for more classes."""

@@ -23,7 +23,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """X plus two convolutions of it, averaged over 2×2 pixels where it goes down."""
-        out = self.conv2(F.relu(self.conv1(x if self.first else F.relu(x))))
+        out: Tensor = self.conv2(F.relu(self.conv1(x if self.first else F.relu(x))))
         if self.down:  # averaging commutes with the 1×1 convolution; the small map is the cheaper one
             out, x = F.avg_pool2d(out, 2), F.avg_pool2d(x, 2)
         return out + (x if self.shortcut is None else self.shortcut(x))
@@ -60,7 +60,8 @@ class Discriminator(SpectralModule):
         """Logits (n, classes): row i holds D(x_i, y) for every y."""
         h = F.relu(self.blocks(channels_last(x)))
         phi = h.flatten(1) if self.head == "flat" else h.sum(dim=(2, 3))
-        return self.realness(phi) + self.classes(phi)
+        logits: Tensor = self.realness(phi) + self.classes(phi)
+        return logits
 
     def grow(self, num_classes: int) -> None:
         """Make room for more classes."""

@@ -54,8 +54,8 @@ class UpBlock(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(n, c, s, s) → (n, c, 2s, 2s)."""
-        out = F.interpolate(F.relu(self.norm1(x, y)), scale_factor=2.0)
-        out = self.conv2(F.relu(self.norm2(self.conv1(out), y)))
+        wide = F.interpolate(F.relu(self.norm1(x, y)), scale_factor=2.0)
+        out: Tensor = self.conv2(F.relu(self.norm2(self.conv1(wide), y)))
         # A 1×1 convolution and nearest upsampling commute; the small map is the cheaper one.
         return out + F.interpolate(self.shortcut(x), scale_factor=2.0)
 

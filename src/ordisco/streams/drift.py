@@ -17,7 +17,8 @@ def lighter_inside(images: Tensor) -> np.ndarray:
     middle = images[:, :, height // 4 : height - height // 4, width // 4 : width - width // 4]
     inside, area = middle[0].numel(), images[0].numel()
     sum_inside, sum_all = _sums(middle), _sums(images)
-    return sum_inside * (area - inside) - (sum_all - sum_inside) * inside
+    lighter: np.ndarray = sum_inside * (area - inside) - (sum_all - sum_inside) * inside
+    return lighter
 
 
 def _sums(images: Tensor) -> np.ndarray:
