@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test other-cpu fuzz lint bench dist clean setup
+.PHONY: demo test quick other-cpu fuzz lint bench dist clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
 
 test: $(READY)            ## all tests
 	$(BIN)/python -m pytest
+
+quick: $(READY)           ## the tests that take no time, while you work
+	$(BIN)/python -m pytest -m 'not slow'
 
 # A processor without AVX-512, bf16 and AMX, as far as torch and oneDNN can be told so; what depends on it would show here.
 OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2

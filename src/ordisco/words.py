@@ -9,7 +9,11 @@ from ordisco.errors import one_line
 
 
 def percent(share: float) -> str:
-    """0.9034 → `90.3 %`."""
+    """A share in percent.
+
+    >>> percent(0.9034)
+    '90.3 %'
+    """
     return f"{100 * share:.1f} %"
 
 
@@ -21,7 +25,11 @@ def percent_mean(shares: Sequence[float]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`4.2 s`, `48 s`, `1 min 05 s`, `2 h 03 min`, `3 d 04 h`."""
+    """Seconds in at most two units.
+
+    >>> [duration(seconds) for seconds in (4.2, 48, 65, 7400, 273600)]
+    ['4.2 s', '48 s', '1 min 05 s', '2 h 03 min', '3 d 04 h']
+    """
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

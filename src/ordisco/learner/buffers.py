@@ -13,7 +13,13 @@ from ordisco.errors import OrdiscoError
 
 
 class DataMemory:
-    """All images ever seen, with label -1 where unlabelled: the memory of joint training."""
+    """All images ever seen, with label -1 where unlabelled: the memory of joint training.
+
+    >>> memory = DataMemory((1, 8, 8))
+    >>> memory.add(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([4, -1, 7]))
+    >>> len(memory), memory.labels.tolist(), memory.bytes
+    (3, [4, -1, 7], 216)
+    """
 
     def __init__(self, image_shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
         self.images = torch.empty((0, *image_shape), dtype=torch.uint8, device=device)
@@ -49,7 +55,13 @@ class DataMemory:
 
 
 class LabelMemory(DataMemory):
-    """The labelled images ever seen (SMB): whatever it is offered, it keeps only what has a label."""
+    """The labelled images ever seen (SMB): whatever it is offered, it keeps only what has a label.
+
+    >>> buffer = LabelMemory((1, 8, 8))
+    >>> buffer.add(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([4, -1, 7]))
+    >>> buffer.labels.tolist()
+    [4, 7]
+    """
 
     def add(self, images: Tensor, labels: Tensor) -> None:
         """Keep those of the images whose label is not -1."""
@@ -58,7 +70,13 @@ class LabelMemory(DataMemory):
 
 
 class Reservoir:
-    """A uniform sample of all images offered so far (UMB), by Vitter's algorithm R."""
+    """A uniform sample of all images offered so far (UMB), by Vitter's algorithm R.
+
+    >>> umb = Reservoir(2, (1, 8, 8))
+    >>> umb.add(torch.zeros(5, 1, 8, 8, dtype=torch.uint8))
+    >>> len(umb), umb.seen
+    (2, 5)
+    """
 
     def __init__(self, capacity: int, image_shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
         self.capacity = capacity

@@ -47,7 +47,11 @@ def called_fake(d: Tensor, form: Adversarial) -> Tensor:
 
 
 def pair(d: Tensor, y: Tensor) -> Tensor:
-    """D(x_i, y_i) out of the row of D(x_i, ·)."""
+    """D(x_i, y_i) out of the row of D(x_i, ·).
+
+    >>> pair(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0])).tolist()
+    [2.0, 3.0]
+    """
     return d.gather(1, y[:, None]).squeeze(1)
 
 
@@ -70,6 +74,9 @@ def pair_weights(labeled: int, trusted: Tensor, share: float) -> Tensor:
 
     With `share` > 0, that share of the real pairs is pseudo-labelled images, as in Triple-GAN's code. Pairs that are
     not trusted count nothing; if none is, the labelled pairs are all there is.
+
+    >>> pair_weights(2, torch.tensor([1.0, 1.0, 1.0, 0.0]), share=0.8).tolist()
+    [0.125, 0.125, 0.25, 0.25, 0.25, 0.0]
     """
     first = trusted.new_full((labeled,), (1 - share) / labeled)
     weights = torch.cat([first, trusted * (share / max(1, len(trusted)))])
@@ -120,7 +127,11 @@ def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor, weight: float = 1.
 
 
 def ramp_up(progress: float, end: float) -> float:
-    """exp(−5 (1 − min(1, p / end))²): from e⁻⁵ to 1 while the share p of the increment goes from 0 to `end`."""
+    """exp(−5 (1 − min(1, p / end))²): from e⁻⁵ to 1 while the share p of the increment goes from 0 to `end`.
+
+    >>> [round(ramp_up(progress, end=0.5), 4) for progress in (0.0, 0.25, 0.5, 1.0)]
+    [0.0067, 0.2865, 1.0, 1.0]
+    """
     return math.exp(-5.0 * (1.0 - min(1.0, progress / end)) ** 2) if end > 0 else 1.0
 
 

@@ -126,7 +126,11 @@ METHODS: dict[str, Method] = {row.name: row for row in TABLE}
 
 
 def method(name: str) -> Method:
-    """The method of that name."""
+    """The method of that name.
+
+    >>> method("ordisco").replay
+    'online'
+    """
     if not isinstance(name, str) or name not in METHODS:
         raise UsageError(f"method = {shown(name)} is not allowed: one of {', '.join(METHODS)}")
     return METHODS[name]

@@ -26,6 +26,11 @@ def new_instance(
 
     Images without a known label stay unlabelled; labels beyond those asked for are hidden. With `drift` the split is
     not random: images arrive from dark on light to light on dark.
+
+    >>> from ordisco.data.load import load
+    >>> stream = new_instance(load("digits"), increments=10, labels_per_class=1)
+    >>> len(stream), len(stream[3].labeled), stream[3].classes
+    (10, 10, (0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
     """
     labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
     assignment, shown = _nothing(dataset)
@@ -60,6 +65,13 @@ def new_class(
 
     `increments` and `labels_per_class` are those of the New Instance stream whose labels are taken, so
     the total of labels is equal. Every image of a class arrives with its task.
+
+    >>> from ordisco.data.load import load
+    >>> stream = new_class(load("digits"), increments=5, labels_per_class=1)
+    >>> [increment.classes for increment in stream]
+    [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+    >>> len(stream[0].labeled), len(stream.test_after(0)) < len(stream.test_after(4))
+    (10, True)
     """
     if (dataset.train.labels == UNLABELED).any():
         raise OrdiscoError(
