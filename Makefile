@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test quick other-cpu fuzz lint bench dist clean setup
 
@@ -10,10 +11,10 @@ demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by sid
 	$(BIN)/ordisco run
 
 test: $(READY)            ## all tests
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 quick: $(READY)           ## the tests that take no time, while you work
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 # A processor without AVX-512, bf16 and AMX, as far as torch and oneDNN can be told so; what depends on it would show here.
 OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2
@@ -21,7 +22,7 @@ OTHER_CPU_TESTS := tests/runs/test_precision.py tests/learner/test_step.py tests
 	--deselect tests/runs/test_resume.py::test_a_run_killed_again_and_again_is_the_run_never_interrupted
 
 other-cpu: $(READY)       ## a quick part of the tests, as on another processor
-	$(OTHER_CPU) $(BIN)/python -m pytest $(OTHER_CPU_TESTS)
+	$(OTHER_CPU) $(PYTEST) $(OTHER_CPU_TESTS)
 
 fuzz: $(READY)            ## wrong input at random for 20 minutes, or MINUTES=…, from SEED=…
 	$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)

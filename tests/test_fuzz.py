@@ -19,6 +19,7 @@ SEED, SECONDS = 11, 8.0
 
 
 @pytest.mark.parametrize("kind", fuzz.KINDS)
+@pytest.mark.slow
 def test_whatever_is_given_the_answer_is_in_order(kind):
     counts = fuzz.fuzz(kind, SEED, SECONDS, most=400)
     print(counts)
@@ -64,6 +65,7 @@ def test_the_oracle_sees_what_is_wrong(answer):
         check(answer)
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_interpreter_and_an_endless_case_are_failed_cases(monkeypatch):
     def crash(rng, folder):
         if rng.random() < 0.5:

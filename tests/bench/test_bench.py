@@ -58,6 +58,7 @@ def test_growth_is_the_slope_of_a_line_with_its_error():
     assert slope([1.0, 2.0])[1] == math.inf
 
 
+@pytest.mark.slow
 def test_storage_is_flat_for_ordisco_and_grows_with_every_generator_kept():
     machine = MachineSettings(accelerator="cpu", threads=1)
     online, offline = (growth(machine, 3, name)["bytes_per_increment"] for name in ("ordisco", "offline-all"))
@@ -67,6 +68,7 @@ def test_storage_is_flat_for_ordisco_and_grows_with_every_generator_kept():
     assert steps[0] == steps[1] > 0
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_and_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(measure, "start_up", lambda rounds: {"help_seconds": 0.2, "import_seconds": 2.0})
     monkeypatch.setattr(measure, "peak_of_steps", lambda name, machine: 2**30)
@@ -87,6 +89,7 @@ def test_the_command_prints_json_and_tables(capsys: pytest.CaptureFixture[str], 
     assert tables.count("| offline") == 2
 
 
+@pytest.mark.slow
 def test_a_profile_names_the_operations_of_a_step_and_their_shares_are_the_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

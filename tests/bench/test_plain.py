@@ -76,6 +76,7 @@ def flat(module: nn.Module) -> torch.Tensor:
         SMALL_WAY | {"replay_new": 0.0, "g_ema": 0.0, "alpha": 0.5, "pseudo_real_start": 0.5},
     ],
 )
+@pytest.mark.slow
 def test_the_fast_method_equals_the_plain_one_over_two_increments(tasks: Stream, changes: dict[str, object]):
     fast, plain = both(tasks, **changes)
     for _ in range(3):
@@ -127,6 +128,7 @@ def keep(kept: dict[str, torch.Tensor], name: str, network: object) -> None:
     network.flat.grad.zero_()
 
 
+@pytest.mark.slow
 def test_the_plain_file_can_be_read_at_one_sitting_and_run(capsys: pytest.CaptureFixture[str]):
     assert len(Path(measure.__file__).with_name("plain.py").read_text().splitlines()) <= 250
     example = Path(__file__).parents[2] / "examples" / "plain_ordisco.py"

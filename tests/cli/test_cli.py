@@ -150,6 +150,7 @@ def test_a_device_that_is_not_there(accelerator, methods, tmp_path, capsys, monk
 @pytest.mark.parametrize(
     "options", [("--c-width", "2048"), ("--batch-labeled", "65536"), ("--d-tail", "60", "--d-width", "512")]
 )
+@pytest.mark.slow
 def test_what_is_larger_than_memory_is_one_line_before_it_is_built(options, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("ordisco.learner.fits.memory", lambda: 300_000_000)
     monkeypatch.setattr("ordisco.learner.learner.Networks", None)  # nothing is built

@@ -51,6 +51,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list((tmp_path / "data" / "cache").iterdir())
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     """The operating system refuses the bytes in the middle of the file, as a full disk does."""
     resource = pytest.importorskip("resource")

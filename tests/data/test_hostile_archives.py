@@ -80,6 +80,7 @@ def test_a_member_of_cifar10_twice(tmp_path: Path) -> None:
     refused("cifar10", tmp_path, r"data_batch_1\.bin is in it twice")
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long name of 80 MB, which tarfile itself would read, and as many small members."""
     monkeypatch.setattr(cifar10, "LARGEST_ARCHIVE", 1 << 20)
@@ -93,6 +94,7 @@ def test_a_gzip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused("cifar10", tmp_path, "holds more than 1,048,576 bytes")
 
 
+@pytest.mark.slow
 def test_the_limit_of_cifar10_is_above_the_real_archive(tmp_path: Path) -> None:
     tar_of(
         tmp_path, *(member(f"cifar-10-batches-bin/{name}", size=30_730_000) for name in (*cifar10.TRAIN, cifar10.TEST))
@@ -127,6 +129,7 @@ def test_a_zip_packed_by_another_method(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("honest", [True, False])
+@pytest.mark.slow
 def test_a_zip_bomb(tmp_path: Path, honest: bool) -> None:
     with zipfile.ZipFile(tmp_path / ZIP, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("tiny-imagenet-200/wnids.txt", bytes(80_000_000))

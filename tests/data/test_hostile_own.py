@@ -136,6 +136,7 @@ def test_a_sub_folder_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch:
     refused(folder, r"cannot read .*cat: Permission denied")
 
 
+@pytest.mark.slow
 def test_an_image_that_swells_beyond_measure_is_skipped(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     Image.new("1", (20_000, 9_000)).save(folder / "dog" / "huge.gif")
@@ -151,6 +152,7 @@ def test_a_blank_class(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.filterwarnings("always::ordisco.errors.OrdiscoWarning")
+@pytest.mark.slow
 def test_names_of_any_kind_are_shown_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,6 +199,7 @@ def test_cache_that_cannot_be_written_is_told_and_the_data_used(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["svhn", "cifar10"])
+@pytest.mark.slow
 def test_peak_memory_is_under_three_times_the_decoded_size(tmp_path: Path, name: str) -> None:
     write_svhn(tmp_path, 3000, 1000) if name == "svhn" else write_cifar10(tmp_path, 600)
     load("digits")

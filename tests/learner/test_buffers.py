@@ -129,6 +129,7 @@ def test_selection_needs_room_for_each_class():
 # ------------------------------------------------------------------ UMB
 
 
+@pytest.mark.slow
 def test_reservoir_is_uniform_over_the_stream():
     stream, capacity, draws = 24, 6, 1200
     counts = torch.zeros(stream)

@@ -96,6 +96,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
+@pytest.mark.slow
 def test_a_wrong_checkpoint_is_refused_in_one_line(tmp_path, capsys, stopped, message):
     run = changed(stopped, tmp_path / "run", WRONG[message])
     code, _, err = call(capsys, "resume", run)
@@ -104,6 +105,7 @@ def test_a_wrong_checkpoint_is_refused_in_one_line(tmp_path, capsys, stopped, me
     assert "step-0000000008 does not fit" in err
 
 
+@pytest.mark.slow
 def test_a_wrong_checkpoint_gives_way_to_the_one_before(tmp_path, capsys, monkeypatch, stopped):
     without_figures(monkeypatch)
     run = tmp_path / "run"
@@ -117,6 +119,7 @@ def test_a_wrong_checkpoint_gives_way_to_the_one_before(tmp_path, capsys, monkey
     assert "going on after step 8 of 12" in out
 
 
+@pytest.mark.slow
 def test_a_judge_and_a_learner_to_use_are_checked_too(tmp_path, capsys, stopped):
     for index, message in enumerate(
         ("C.adam.exp_avg_sq is float32 10", "capacity is 10000000", "memories.data.labels has 77")
@@ -134,6 +137,7 @@ def test_a_judge_and_a_learner_to_use_are_checked_too(tmp_path, capsys, stopped)
         ordisco.load_learner(bad)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_the_first_version_still_goes_on(tmp_path, capsys, monkeypatch, stopped):
     """It knows neither the settings nor the checksum of the metrics."""
     without_figures(monkeypatch)

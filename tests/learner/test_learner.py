@@ -71,6 +71,7 @@ def test_without_stabilisation_there_is_no_penalty(instances: Stream):
     assert term(learner, "penalty") == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_penalty_holds_d_back(instances: Stream):
     def moved(weight: float) -> float:
         learner = learned(instances, "ordisco", 1, d_penalty=weight)
@@ -98,6 +99,7 @@ def test_the_penalty_holds_d_back(instances: Stream):
         ("ordisco", {"replay_weight": 0.0, "d_penalty": 0.0, "align": "all", "d_steps": 2}),
     ],
 )
+@pytest.mark.slow
 def test_c_is_that_of_smb_bit_for_bit(name: str, changes: dict[str, object], tasks: Stream):
     alone, beside = make_learner("smb", 2, **changes), make_learner(name, 2, **changes)
     for increment in tasks:
@@ -181,6 +183,7 @@ RESUMED = [
 
 
 @pytest.mark.parametrize(("name", "changes"), RESUMED, ids=[f"{n}-{'-'.join(c)}" for n, c in RESUMED])
+@pytest.mark.slow
 def test_a_resumed_learner_is_bit_identical_to_one_never_stopped(name: str, changes: dict[str, object], tasks: Stream):
     learner, states = make_learner(name, num_classes=2, **changes), []
     for index, increment in enumerate(tasks):
@@ -233,6 +236,7 @@ def test_a_state_goes_back_in_time(tasks: Stream):
 
 
 @pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl", "mas-sl+ul", "offline-last"])
+@pytest.mark.slow
 def test_a_learner_grows_without_losing_what_it_knows(name: str, tasks: Stream):
     learner = make_learner(name, num_classes=2, steps=2)
     learner.learn(tasks[0])
@@ -267,6 +271,7 @@ def test_room_for_expected_classes_does_not_show_before_they_come(tasks: Stream)
     assert set(learner.predict(TEST).tolist()) <= {0, 1}
 
 
+@pytest.mark.slow
 def test_labels_in_any_order_and_with_gaps():
     stream = [increment_of([7] * 3 + [12] * 3, [7, 12] * 5, seed=1), increment_of([3] * 3, [3] * 8, seed=2)]
     fit = {"steps": 30, "c_lr": 1e-2, "batch_labeled": 24, "dropout": 0.0, "ema": 0.9, "unlabeled_loss": "none"}
@@ -487,6 +492,7 @@ IMAGE, LABEL = 64, 8  # bytes
         ("offline-last", [6, 12, 18], [18, 18, 18]),
     ],
 )
+@pytest.mark.slow
 def test_what_a_method_sees(name: str, labeled: list[int], unlabeled: list[int], instances: Stream):
     learner = make_learner(name, umb_size=25, smb_size=6, steps=1)
     images: list[Tensor] = []
@@ -516,6 +522,7 @@ def test_smb_grows_by_its_labels_only(instances: Stream):
         before = rest
 
 
+@pytest.mark.slow
 def test_ordisco_keeps_a_constant_apart_from_labels_and_offline_all_a_generator_an_increment(instances: Stream):
     ordisco, every, last = (make_learner(name, steps=1) for name in ("ordisco", "offline-all", "offline-last"))
     one = ordisco.bytes_kept()["G"]

@@ -130,6 +130,7 @@ def told(out: Path, stream: str, rank: int) -> dict[str, str]:
     return dict(piece.split("]\n", 1) for piece in pieces)
 
 
+@pytest.mark.slow
 def test_the_processes_end_with_the_same_weights(out):
     mine, its = (load_file(out / f"weights{rank}.safetensors") for rank in (0, 1))
     assert mine.keys() == its.keys()
@@ -197,6 +198,7 @@ def test_a_comparison(out):
     assert (out / "both" / "comparison.png").exists()
 
 
+@pytest.mark.slow
 def test_the_command_itself_with_a_name_that_both_must_agree_on(tmp_path):
     taken = tmp_path / "runs" / f"{STREAM}-smb-seed0"
     taken.mkdir(parents=True)

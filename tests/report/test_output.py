@@ -86,6 +86,7 @@ def shell(command, **environment):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.slow
 def test_a_shells_ways_to_lose_output():
     done = shell(
         "ordisco methods >/dev/full; echo $? >&2; ordisco methods | true; echo ${PIPESTATUS[0]} >&2; "
@@ -98,6 +99,7 @@ def test_a_shells_ways_to_lose_output():
     ]
 
 
+@pytest.mark.slow
 def test_a_run_and_its_jobs_in_ascii_without_output(tmp_path):
     """A comparison of two processes, a name that is not UTF-8, standard output and error closed or ASCII."""
     path = os.path.join(os.fsencode(tmp_path), b"r\xff\xc3\xa9")
@@ -113,6 +115,7 @@ def test_a_run_and_its_jobs_in_ascii_without_output(tmp_path):
     assert os.path.exists(path + b"/comparison.md")
 
 
+@pytest.mark.slow
 def test_figures_of_names_that_are_not_unicode(tmp_path):
     odd = os.fsdecode(b"caf\xe9")
     accuracy_curves(tmp_path / "a.png", {"ST": [0.1, 0.2]}, "increment", odd)

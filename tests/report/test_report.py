@@ -221,6 +221,7 @@ def test_long_names_are_shortened():
     assert words.shortened("goldfish", 8) == "goldfish"
 
 
+@pytest.mark.slow
 def test_importing_the_report_is_light_and_pyplot_never_loads(tmp_path):
     code = f"""
 import sys

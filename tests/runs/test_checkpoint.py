@@ -80,6 +80,7 @@ trees = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(state=st.dictionaries(st.text(), trees))
+@pytest.mark.slow
 def test_state_comes_back_equal(tmp_path, state):
     with mock.patch("os.fsync"):  # for speed
         checkpoint.save(tmp_path, 1, {}, state)
@@ -217,6 +218,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_real_size_limit_of_the_system(tmp_path):
     code = f"""
 import resource, torch

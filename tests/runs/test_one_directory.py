@@ -36,6 +36,7 @@ FOLDERS = ("checkpoints", "samples", "figures", "tensorboard", "samples/incremen
 
 
 @pytest.mark.parametrize("name", [*NAMES, *FOLDERS])
+@pytest.mark.slow
 def test_a_link_inside_is_refused_and_its_target_left_alone(tmp_path, capsys, run, name):
     target, place = tmp_path / "elsewhere", run / name
     if place.exists():
@@ -84,6 +85,7 @@ def test_the_directory_itself_may_be_a_link(tmp_path, capsys, monkeypatch, run):
     assert (run / "summary.json").exists()
 
 
+@pytest.mark.slow
 def test_links_that_appear_during_a_run_are_not_followed(tmp_path, capsys, monkeypatch):
     """Folders and metrics.jsonl; other files are replaced by rename, which does not follow."""
     finish, outside = Learner.finish, tmp_path / "outside"
@@ -185,6 +187,7 @@ def test_leftovers_go_but_not_what_they_point_to(tmp_path):
 # ---------------------------------------------------------------------- settings and metrics
 
 
+@pytest.mark.slow
 def test_settings_that_change_no_number_may_be_changed(capsys, monkeypatch, run, tmp_path):
     without_figures(monkeypatch)
     file = run / "settings.toml"
@@ -249,6 +252,7 @@ def test_metrics_changed_during_the_run_are_told(tmp_path, capsys, monkeypatch):
     assert "metrics.jsonl was changed during the run" in one_line(err)
 
 
+@pytest.mark.slow
 def test_a_finished_run_without_its_records_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("ordisco.runs.summary.accuracy_curves", lambda *args: None)
     path = tmp_path / "many"
@@ -324,6 +328,7 @@ def test_names_that_are_not_utf8_are_written_and_read(tmp_path):
     assert resume_command(run.path) == f"ordisco resume $'{tmp_path}/caf\\xe9'"
 
 
+@pytest.mark.slow
 def test_a_run_of_odd_names(tmp_path, capsys, monkeypatch):
     run = tmp_path / os.fsdecode(b"r\xff\xc3\xa9 n")
     assert call(capsys, *arguments(run, "--max-steps", "1", steps=1))[0] == 0

@@ -171,6 +171,7 @@ def test_a_trial_goes_through_the_networks_forward_and_backward_in_bf16(monkeypa
     )
 
 
+@pytest.mark.slow
 def test_a_real_trial_ends_well_or_is_one_line(tmp_path, capsys):
     run = tmp_path / "run"
     code, out, err = call(capsys, *arguments(run, "--method", "smb", "--max-steps", "1", *BF16))
@@ -232,6 +233,7 @@ def begun(trials, tmp_path, capsys, monkeypatch):
     return run, both
 
 
+@pytest.mark.slow
 def test_resuming_on_another_machine_tries_anew(trials, begun, capsys):
     trials(DIES)
     for path, jobs in itertools.product(begun, (1, 2)):
@@ -244,6 +246,7 @@ def test_resuming_on_another_machine_tries_anew(trials, begun, capsys):
     assert call(capsys, "resume", begun[0], "--max-steps", "8")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_learner_or_a_judge_in_bf16_is_tried_too(trials, begun, tmp_path, capsys):
     run = begun[0]
     assert load_learner(run, "cpu").total_steps == 7
@@ -256,6 +259,7 @@ def test_a_learner_or_a_judge_in_bf16_is_tried_too(trials, begun, tmp_path, caps
     assert not (tmp_path / "judged").exists()
 
 
+@pytest.mark.slow
 def test_the_processes_of_a_comparison_do_not_try_again(trials, begun, monkeypatch, capsys):
     """Once in the parent; a child that finds the trial in its environment makes none, whatever it would give."""
     path, made = begun[1], []

@@ -119,6 +119,7 @@ print(json.dumps([killed, [*places, *endings]]))
 
 
 @pytest.mark.parametrize("seed", [0])
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_is_the_run_never_interrupted(tmp_path, reference, seed):
     """SIGKILL at eleven places, most of them in the middle of a file, and at three random moments."""
     run = tmp_path / "run"
@@ -153,6 +154,7 @@ def at_step(monkeypatch, number, action):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("name", "word"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
+@pytest.mark.slow
 def test_a_signal_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch, reference, name, word):
     run = tmp_path / "my run"  # the space wants quotes in the shell
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -171,6 +173,7 @@ def test_a_signal_saves_and_says_how_to_go_on(tmp_path, capsys, monkeypatch, ref
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_second_signal_stops_at_once_and_loses_only_the_steps_since_the_last_checkpoint(
     tmp_path, capsys, monkeypatch, reference
 ):
@@ -201,6 +204,7 @@ def test_a_signal_that_was_switched_off_stays_off(tmp_path, capsys, monkeypatch)
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_signal_after_the_last_step_lets_the_run_end(tmp_path, capsys, monkeypatch, reference):
     finish = Learner.finish
 
@@ -226,6 +230,7 @@ def damage(checkpoint):
     file.write_bytes(bytes(data))
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, capsys, reference):
     run = tmp_path / "run"
     assert call(capsys, *arguments(run, *EVERY_STEP, "--max-steps", "6"))[0] == 0
@@ -335,6 +340,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, capsys, monkeypat
 
 
 @pytest.mark.parametrize("file", ["tensors.safetensors", "metrics.jsonl", "increment-02.png", "accuracy.png"])
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_the_last_good_state_stays(tmp_path, capsys, monkeypatch, reference, file):
     run, write = tmp_path / "run", os.write
     if file != "accuracy.png":
@@ -388,6 +394,7 @@ def test_two_runs_cannot_write_into_one_directory(tmp_path, capsys, reference):
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(tmp_path, capsys, monkeypatch, reference):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:

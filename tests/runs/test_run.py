@@ -31,6 +31,7 @@ def finished(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_directory_holds_what_the_run_was_and_did(finished):
     files = {str(file.relative_to(finished)) for file in finished.rglob("*") if file.is_file()}
     assert files == {
@@ -227,6 +228,7 @@ print("went on", file=sys.stderr)
 """
 
 
+@pytest.mark.slow
 def test_a_judge_tells_how_many_samples_are_what_they_should_be(finished, tmp_path, capsys, monkeypatch):
     without_figures(monkeypatch)
     run = tmp_path / "run"

@@ -27,6 +27,7 @@ def compared(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_each_run_has_its_directory(compared):
     assert sorted(path.name for path in compared.iterdir()) == [
         "comparison.md",

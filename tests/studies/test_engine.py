@@ -26,6 +26,7 @@ ONE = BOTH[:1]
 
 
 @pytest.mark.usefixtures("quick_judge")
+@pytest.mark.slow
 def test_a_study_is_run_once_listed_drawn_and_its_generators_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,7 @@ def test_an_interrupted_row_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     assert parts["accuracies"] == whole["accuracies"]
 
 
+@pytest.mark.slow
 def test_rows_side_by_side_are_the_rows_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_study(tmp_path / "one") == 0
     capsys.readouterr()
@@ -139,6 +141,7 @@ def test_a_row_that_fails_leaves_the_others_alone(
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.slow
 def test_a_row_that_another_process_is_at_is_passed_over_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], jobs: str
 ) -> None:
@@ -188,6 +191,7 @@ def test_a_finished_run_without_a_result_is_not_made_again(
     assert json.loads(file.read_text()) == before
 
 
+@pytest.mark.slow
 def test_rows_may_differ_in_what_the_machine_has_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_figures(monkeypatch)
     rows = [*ONE, {"name": "two threads", "method": "st", "changes": {"threads": 2}}]

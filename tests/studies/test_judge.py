@@ -27,6 +27,7 @@ def blobs_judge() -> Learner:
     return judging.train_judge(new_instance(still, increments=3, labels_per_class=1), QUICK_JUDGE)
 
 
+@pytest.mark.slow
 def test_the_judge_learns_all_labels(blobs_judge: Learner, instances: Stream) -> None:
     everything = judging.all_labeled(instances)
     assert torch.equal(everything.labels, instances.dataset.train.labels)
@@ -46,6 +47,7 @@ def test_the_judge_is_one_for_the_same_images() -> None:
 
 
 @pytest.mark.usefixtures("quick_judge")
+@pytest.mark.slow
 def test_a_judge_from_the_command_line_is_a_run_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "judge"
     train = ["judge", "--train", STREAM, *DATA_OPTIONS]

@@ -191,6 +191,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "message"), WRONG, ids=[message[:40] for _, message in WRONG])
+@pytest.mark.slow
 def test_a_wrong_study_is_one_line_before_anything_runs(
     changes: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +230,7 @@ def test_files_that_are_no_studies_are_one_line(tmp_path: Path, capsys: pytest.C
     assert (code, out) == (0, "s: Tiny\n")
 
 
+@pytest.mark.slow
 def test_keys_are_those_of_the_committed_results() -> None:
     """A new setting or another order of fields must not orphan results."""
     row = next(row for row in read_study(STUDIES, "digits-new-class").rows if row.name == "SMB")

@@ -181,6 +181,7 @@ def test_a_block_names_rows_with_commas_in_quotes() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_page_of_results_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     studies, page = ROOT / "experiments" / "studies.toml", ROOT / "docs" / "results.md"
     assert call(capsys, "study", studies, "--fill", page, "--check") == (0, "", "")

@@ -57,6 +57,7 @@ def test_threads_are_shared_by_jobs_but_results_of_small_presets_do_not_depend_o
     assert [preset_threads("small", count) for count in (1, 2)] == [preset_threads("demo", 3), 1] == [1, 1]
 
 
+@pytest.mark.slow
 def test_all_jobs_are_made_so_many_at_once_and_told_by_name(tmp_path):
     log = tmp_path / "log"
 
@@ -204,6 +205,7 @@ def test_a_terminal_shows_a_bar_for_each_run():
 # ---------------------------------------------------------------------- the whole command
 
 
+@pytest.mark.slow
 def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path, capsys, monkeypatch):
     """Stopped in the middle and resumed, every run is what it is alone."""
     both, alone = tmp_path / "both", tmp_path / "alone"

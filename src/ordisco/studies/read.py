@@ -86,9 +86,12 @@ def study_of(
     values: Mapping[str, Any], shared: Mapping[str, Any], machine: Mapping[str, Any], runs_at_once: int = 1
 ) -> Study:
     """A study made of the values of its table; `machine` are settings that change no outcome."""
-    seeds = seeds_of(values.get("seeds", 1))
+    seeds, listed = seeds_of(values.get("seeds", 1)), rows_of(values["rows"], shared)
+    count = len(seeds) * len(listed)
+    if not 0 < count <= MOST_ROWS:
+        raise UsageError(f"{count} rows are not allowed: from 1 to {MOST_ROWS}, seeds included")
     rows: list[Row] = []
-    for place, row in enumerate(rows_of(values["rows"], shared), start=1):
+    for place, row in enumerate(listed, start=1):
         called = row.get("name", f"number {place}") if isinstance(row, dict) else f"number {place}"
         try:
             check_fields(row, ROW_FIELDS, ("name", "method"))
@@ -106,8 +109,6 @@ def study_of(
                 rows.append(Row(row["name"], config, row.get("purpose", ""), judged))
         except UsageError as error:
             raise UsageError(f"row {shown(called)}: {error}") from error
-    if not 0 < len(rows) <= MOST_ROWS:
-        raise UsageError(f"{len(rows)} rows are not allowed: from 1 to {MOST_ROWS}, seeds included")
     return Study(values["title"], tuple(rows), values.get("reference"), values.get("ceiling"))
 
 
