@@ -45,6 +45,10 @@ class Loaded:
     skipped: list[str]
 
 
+class OtherVersion(OrdiscoError):
+    """The checkpoint of a version whose runs cannot go on here."""
+
+
 class _Damaged(Exception):
     """Why a checkpoint cannot be used."""
 
@@ -102,6 +106,8 @@ def load_latest(directory: Path, fits: Fits | None = None) -> Loaded:
             tensors, state = _read(path, fits)
         except _Damaged as reason:
             skipped.append(f"checkpoint {path} is damaged and was skipped: {reason}")
+        except OtherVersion:
+            raise
         except OrdiscoError as reason:
             skipped.append(f"checkpoint {path} does not fit and was skipped: {reason}")
         else:
@@ -171,8 +177,12 @@ def _read_state(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
         raise _Damaged(f"{STATE} has no state")
     if content.get("format") != FORMAT:
-        by = ", written by ordisco 0.1.0" if content.get("format") == 1 else ""
-        raise _Damaged(f"its format is {content.get('format')}{by}, this version reads {FORMAT}; start the run anew")
+        if content.get("format") == 1:
+            raise OtherVersion(
+                f"{path} was written by ordisco 0.1.0, whose runs this version cannot go on with: use that version, or "
+                "start the run again with another --out"
+            )
+        raise _Damaged(f"its format is {content.get('format')}, this version reads {FORMAT}")
     if content.get("state_sha256") != _state_sha256(content["state"]):
         raise _Damaged(f"the checksum of {STATE} is wrong")
     return content
