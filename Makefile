@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test other-cpu fuzz lint bench dist clean setup
+.PHONY: demo test other-cpu fuzz lint bench docs dist clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
@@ -31,6 +31,10 @@ lint: $(READY)            ## format, lint and types
 bench: $(READY)           ## measured speed
 	$(BIN)/ordisco bench
 
+docs: $(VENV)/.docs       ## the API page, from the docstrings, into build/docs/
+	rm -rf build/docs
+	$(BIN)/python -W error tools/api_page.py build/docs
+
 dist: $(READY)            ## wheel and source archive, into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
@@ -40,6 +44,10 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 clean:
