@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test quick other-cpu fuzz lint bench dist clean setup
+.PHONY: demo test quick other-cpu fuzz lint bench docs dist clean setup
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
@@ -35,6 +35,10 @@ lint: $(READY)            ## format, lint and types
 bench: $(READY)           ## measured speed
 	$(BIN)/ordisco bench
 
+docs: $(VENV)/.docs       ## the API page, from the docstrings, into build/docs/
+	rm -rf build/docs
+	$(BIN)/python -W error tools/api_page.py build/docs
+
 dist: $(READY)            ## wheel and source archive, into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
@@ -44,6 +48,10 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 clean:

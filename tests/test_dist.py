@@ -16,9 +16,10 @@ from ordisco import __version__
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 NAME = f"ordisco-{__version__}"
-TOP = {"src", "tests", "docs", "experiments", "benchmarks", ".ci", ".gitignore", "Makefile", "constraints.txt"}
-TOP |= {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
-SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ""}
+TOP = {"src", "tests", "docs", "examples", "experiments", "benchmarks", "tools", ".ci"}
+TOP |= {".gitignore", "Makefile", "constraints.txt", "LICENSE", "PKG-INFO", "pyproject.toml"}
+TOP |= {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md"}
+SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ""}
 
 USE = """
 import sys, ordisco
