@@ -19,7 +19,6 @@ from ordisco.errors import UsageError
 from ordisco.machine import cores as machine
 from ordisco.machine.processes import make_fabric
 from ordisco.runs import precision
-from ordisco.runs.config import RunConfig
 from ordisco.runs.launch import load_learner, read_config
 from ordisco.runs.precision import TRIED, check_precision, try_bf16
 from ordisco.settings.machine import MachineSettings
@@ -80,14 +79,10 @@ def test_32_bits_are_the_default_everywhere(trials, tmp_path, capsys):
     assert trials.count() == 0
 
 
-def test_auto_is_no_choice_but_judges_of_earlier_versions_can_be_read(tmp_path, capsys):
+def test_auto_is_no_choice(tmp_path, capsys):
     code, out, err = call(capsys, *arguments(tmp_path / "run", "--precision", "auto"))
     assert (code, out) == (2, "")
     assert "invalid choice: 'auto'" in one_line(err)
-    assert call(capsys, *arguments(tmp_path / "run", "--method", "st", "--max-steps", "1"))[0] == 0
-    values = read_config(tmp_path / "run").to_dict()
-    values["machine"]["precision"] = "auto"
-    assert RunConfig.from_dict(values).machine.precision == "32-true"
 
 
 # ---------------------------------------------------------------------- a trial

@@ -90,16 +90,13 @@ class RunConfig:
     def from_dict(values: dict[str, Any]) -> RunConfig:
         """Read back what `to_dict` gave."""
         try:
-            machine = dict(values["machine"])
-            if machine.get("precision") == "auto":  # in judges of earlier versions, which were trained in 32 bits
-                machine["precision"] = "32-true"
             return RunConfig(
                 stream_name=values["stream_name"],
                 stream=StreamSettings(**values["stream"]),
                 method=values["method"],
                 preset=values["preset"],
                 seed=values["seed"],
-                machine=MachineSettings(**machine),
+                machine=MachineSettings(**values["machine"]),
                 learner=LearnerSettings.from_dict(values["learner"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
