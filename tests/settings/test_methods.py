@@ -8,12 +8,11 @@ import torch
 from conftest import FABRIC, TINY, increment_of, make_learner
 from ordisco.errors import UsageError
 from ordisco.learner.learner import Learner
+from ordisco.maths.unlabeled import UNLABELED_LOSSES
 from ordisco.settings.methods import METHODS, TABLE, Method, method
 from ordisco.streams.build import build_stream
 from ordisco.streams.catalogue import STREAMS
 from ordisco.streams.stream import Stream
-
-LOSSES = ("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch")
 
 # memory, UMB (G's bytes, images), head, penalty on C, GAN, replay, stabilisation: read from the paper, not the table
 PAPER = {
@@ -127,7 +126,7 @@ def test_every_row_learns_two_increments_of_digits_1(name: str, digits: Stream):
 
 
 @pytest.mark.parametrize("name", ["ordisco", "smb"])
-@pytest.mark.parametrize("loss", [*LOSSES, "none"])
+@pytest.mark.parametrize("loss", [*UNLABELED_LOSSES, "none"])
 def test_every_unlabelled_loss_with_and_without_replay(name: str, loss: str):
     learner = make_learner(name, unlabeled_loss=loss, threshold=0.0)
     for seed in (0, 1):
