@@ -14,7 +14,8 @@ from ordisco.streams.build import build_stream
 from ordisco.streams.catalogue import STREAMS
 from ordisco.streams.stream import Stream
 
-# memory, UMB (G's bytes, images), head, penalty on C, GAN, replay, stabilisation: read from the paper, not the table
+# The rows of the paper, read from it and not from the table:
+# memory, UMB (G's bytes, images), head, penalty on C, GAN, replay, stabilisation
 PAPER = {
     "jt": ("all", (0, 0), "linear", None, False, "none", False),
     "st": ("none", (0, 0), "linear", None, False, "none", False),
@@ -36,7 +37,6 @@ PAPER = {
     "cgan+smb": ("labels", (0, 0), "linear", None, True, "none", False),
     "ordisco": ("labels", (0, 0), "linear", None, True, "online", True),
     "ordisco-reg": ("labels", (0, 0), "linear", None, True, "online", False),
-    "ordisco-replay": ("labels", (0, 0), "linear", None, True, "none", True),
     "ordisco-mof": ("herding", (0, 0), "linear", None, True, "online", True),
     "offline-all": ("labels", (0, 0), "linear", None, True, "offline-all", False),
     "offline-last": ("labels", (0, 0), "linear", None, True, "offline-last", False),
@@ -59,8 +59,7 @@ def test_a_row_has_the_parts_that_the_paper_describes(name: str):
 
 
 def test_the_table_is_whole_and_no_two_rows_are_alike():
-    assert METHODS.keys() == PAPER.keys()
-    assert len(TABLE) >= 20
+    assert {row.name for row in TABLE if row.where != "not in the paper"} == PAPER.keys()
     assert len({parts(row) for row in TABLE}) == len({row.title for row in TABLE}) == len(TABLE)
     assert all(row.where for row in TABLE)
 
