@@ -74,7 +74,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
     [
         ({"memory": "label"}, r"memory = 'label' is not one of \('none', 'labels', 'herding', 'all'\)"),
         ({"head": "cosinus"}, r"head = 'cosinus' is not one of \('linear', 'cosine'\)"),
-        ({"penalty": "lwf"}, r"penalty = 'lwf' is not one of \('none', 'ewc', 'si', 'mas'\)"),
+        ({"penalty": "lwf"}, r"penalty = 'lwf' is not one of \('none', 'ewc', 'si', "),
         ({"penalty": None}, r"penalty = None is not one of"),
         ({"penalty": "ewc", "penalty_on": "ul"}, r"penalty_on = 'ul' is not one of \('sl', 'sl\+ul'\)"),
         ({"gan": True, "replay": "on-line"}, r"replay = 'on-line' is not one of \('none', 'online', 'offline-all', "),
