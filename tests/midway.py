@@ -17,7 +17,6 @@ from ordisco.learner.step import real_pairs
 from ordisco.learner.targets import pseudo_labels, teach, unlabeled_views
 from ordisco.nets.network import Network
 
-LOSSES = ("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch")
 FIRST, SECOND = increment_of([0, 1, 2] * 2, [0, 1, 2] * 4, seed=1), increment_of([0, 1, 2] * 2, [2, 1, 0] * 4, seed=2)
 
 

@@ -43,7 +43,6 @@ def test_the_pictures_are_there():
     assert len(pictures) == 3
     for picture in pictures:
         assert (Path(__file__).parents[1] / picture).is_file()
-    assert f"{len(METHODS)} methods" in README
 
 
 def test_every_setting_of_a_learner_has_its_line_in_the_paper_page() -> None:

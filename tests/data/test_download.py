@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_stays(
 
 def test_every_source_has_its_size_and_https_where_there_is_one() -> None:
     for source in (source for entry in CATALOGUE.values() for source in entry.sources):
-        assert 10e6 < source.size < 1e9
+        assert 1e5 < source.size < 1e9
         assert source.url.startswith("https://") or source.url.startswith("http://ufldl.stanford.edu/")
 
 

@@ -5,10 +5,11 @@ import torch
 import torch.nn.functional as F
 
 from conftest import increment_of
-from midway import LOSSES, classify, drawn, flat_gradient, ready, taught, touched
+from midway import classify, drawn, flat_gradient, ready, taught, touched
 from ordisco.learner.batch import Batch, Pairs
 from ordisco.learner.classifier_step import unified_terms
 from ordisco.maths import losses
+from ordisco.maths.unlabeled import UNLABELED_LOSSES
 
 pytestmark = pytest.mark.usefixtures("gradients_stay")
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("gradients_stay")
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        *(("ordisco", loss) for loss in LOSSES),
+        *(("ordisco", loss) for loss in UNLABELED_LOSSES),
         *((name, "mean-teacher") for name in ("smb", "smb+umb+uc", "offline-all", "offline-last")),
     ],
 )
@@ -26,7 +27,7 @@ def test_the_c_step_gives_a_gradient_to_c_only(name: str, loss: str):
     assert touched(learner) == {"C"}
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", UNLABELED_LOSSES)
 def test_the_unlabelled_loss_alone_reaches_c_only(loss: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(losses, "supervised", lambda logits, labels: 0 * logits.sum())
     learner = ready(unlabeled_loss=loss, dropout=0.3)
@@ -45,7 +46,7 @@ def test_the_supervised_loss_alone_reaches_c_only():
 
 
 @pytest.mark.parametrize(
-    ("name", "loss"), [*(("ordisco", loss) for loss in (*LOSSES, "none")), ("offline-all", "mean-teacher")]
+    ("name", "loss"), [*(("ordisco", loss) for loss in (*UNLABELED_LOSSES, "none")), ("offline-all", "mean-teacher")]
 )
 def test_replay_alone_reaches_c_and_not_the_generator(name: str, loss: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(losses, "supervised", lambda logits, labels: 0 * logits.sum())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ordisco.maths import losses
-from ordisco.maths.unlabeled import MeanTeacher
+from ordisco.maths.unlabeled.mean_teacher import MeanTeacher
 
 LN3 = math.log(3)
 FORMS = ("logistic", "hinge")

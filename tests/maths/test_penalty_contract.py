@@ -1,6 +1,8 @@
-"""What every penalty promises, EWC, SI, MAS and D's stabiliser alike, through the interface that a step uses."""
+"""What every penalty promises, those on C and D's stabiliser alike, through the interface that a step uses."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import get_args
 
 import pytest
 import torch
@@ -8,17 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.data.pixels import normalize
-from ordisco.maths.penalties import EWC, MAS, SI, Evidence, Penalty
+from ordisco.maths.penalties import Evidence, Penalty, make_penalty
 from ordisco.maths.stabilize import Stabilizer
 from ordisco.nets import Flat
 from ordisco.nets.network import Layout
+from ordisco.settings.methods import PenaltyName
 
-MAKE: dict[str, Callable[[float], Penalty]] = {
-    "ewc": EWC,
-    "si": lambda weight: SI(weight, "sl+ul"),
-    "mas": MAS,
-    "stabilizer": Stabilizer,
-}
+ON_C = [name for name in get_args(PenaltyName) if name != "none"]
+MAKE: dict[str, Callable[[float], Penalty]] = {name: partial(make_penalty, name, "sl+ul") for name in ON_C}
+MAKE["stabilizer"] = Stabilizer
 WEIGHT = 0.5
 
 every_penalty = pytest.mark.parametrize("name", MAKE)
@@ -205,3 +205,10 @@ def test_it_keeps_two_vectors_between_increments(name: str):
     penalty, flat = learned(name, 2)
     assert penalty.vectors.keys() == {"anchor", "importance"}
     assert sum(vector.nbytes for vector in penalty.vectors.values()) == 2 * flat.theta.nbytes
+
+
+@every_penalty
+def test_it_names_the_vectors_that_it_keeps_on_the_way(name: str):
+    penalty, flat = learned(name)
+    penalty.begin(flat.theta)
+    assert penalty.vectors.keys() - {"anchor", "importance"} == set(penalty.underway)

@@ -1,6 +1,7 @@
 """The unlabelled losses: values by hand, gradients to the student only, VAT's direction by linear algebra."""
 
 import math
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
@@ -8,17 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from ordisco.maths.unlabeled import (
-    UNLABELED_LOSSES,
-    VAT,
-    FixMatch,
-    MeanTeacher,
-    PiModel,
-    PseudoLabel,
-    UnlabeledLoss,
-    make_unlabeled_loss,
-)
+from ordisco.maths.unlabeled import UNLABELED_LOSSES, UnlabeledLoss, make_unlabeled_loss
 from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
+from ordisco.maths.unlabeled.fixmatch import FixMatch
+from ordisco.maths.unlabeled.mean_teacher import MeanTeacher
+from ordisco.maths.unlabeled.pi_model import PiModel
+from ordisco.maths.unlabeled.pseudo_label import PseudoLabel
+from ordisco.maths.unlabeled.vat import VAT
 from ordisco.settings.learner import UnlabeledSettings
 
 
@@ -161,9 +158,11 @@ def test_views_name_who_sees_what():
 
 
 def test_every_name_makes_its_loss():
-    for name, cls in UNLABELED_LOSSES.items():
-        assert type(make_unlabeled_loss(UnlabeledSettings(unlabeled_loss=name))) is cls
-    assert make_unlabeled_loss(UnlabeledSettings(unlabeled_loss="none")) is None
+    allowed = get_args(get_type_hints(UnlabeledSettings)["unlabeled_loss"])
+    assert set(allowed) == {*UNLABELED_LOSSES, "none"}
+    made = {name: type(make_unlabeled_loss(UnlabeledSettings(unlabeled_loss=name))) for name in allowed}
+    assert len(set(made.values())) == len(made)
+    assert (made["vat"], made["none"]) == (VAT, type(None))
     assert make_unlabeled_loss(UnlabeledSettings(student_view="strong")) == MeanTeacher(strong=True)
     chosen = UnlabeledSettings(unlabeled_loss="fixmatch", threshold=0.8)
     assert make_unlabeled_loss(chosen) == FixMatch(threshold=0.8)

@@ -8,14 +8,14 @@ import torch
 from conftest import FABRIC, TINY, increment_of, make_learner
 from ordisco.errors import UsageError
 from ordisco.learner.learner import Learner
+from ordisco.maths.unlabeled import UNLABELED_LOSSES
 from ordisco.settings.methods import METHODS, TABLE, Method, method
 from ordisco.streams.build import build_stream
 from ordisco.streams.catalogue import STREAMS
 from ordisco.streams.stream import Stream
 
-LOSSES = ("mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch")
-
-# memory, UMB (G's bytes, images), head, penalty on C, GAN, replay, stabilisation: read from the paper, not the table
+# The rows of the paper, read from it and not from the table:
+# memory, UMB (G's bytes, images), head, penalty on C, GAN, replay, stabilisation
 PAPER = {
     "jt": ("all", (0, 0), "linear", None, False, "none", False),
     "st": ("none", (0, 0), "linear", None, False, "none", False),
@@ -37,7 +37,6 @@ PAPER = {
     "cgan+smb": ("labels", (0, 0), "linear", None, True, "none", False),
     "ordisco": ("labels", (0, 0), "linear", None, True, "online", True),
     "ordisco-reg": ("labels", (0, 0), "linear", None, True, "online", False),
-    "ordisco-replay": ("labels", (0, 0), "linear", None, True, "none", True),
     "ordisco-mof": ("herding", (0, 0), "linear", None, True, "online", True),
     "offline-all": ("labels", (0, 0), "linear", None, True, "offline-all", False),
     "offline-last": ("labels", (0, 0), "linear", None, True, "offline-last", False),
@@ -60,8 +59,7 @@ def test_a_row_has_the_parts_that_the_paper_describes(name: str):
 
 
 def test_the_table_is_whole_and_no_two_rows_are_alike():
-    assert METHODS.keys() == PAPER.keys()
-    assert len(TABLE) >= 20
+    assert {row.name for row in TABLE if row.where != "not in the paper"} == PAPER.keys()
     assert len({parts(row) for row in TABLE}) == len({row.title for row in TABLE}) == len(TABLE)
     assert all(row.where for row in TABLE)
 
@@ -76,7 +74,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
     [
         ({"memory": "label"}, r"memory = 'label' is not one of \('none', 'labels', 'herding', 'all'\)"),
         ({"head": "cosinus"}, r"head = 'cosinus' is not one of \('linear', 'cosine'\)"),
-        ({"penalty": "lwf"}, r"penalty = 'lwf' is not one of \('none', 'ewc', 'si', 'mas'\)"),
+        ({"penalty": "lwf"}, r"penalty = 'lwf' is not one of \('none', 'ewc', 'si', "),
         ({"penalty": None}, r"penalty = None is not one of"),
         ({"penalty": "ewc", "penalty_on": "ul"}, r"penalty_on = 'ul' is not one of \('sl', 'sl\+ul'\)"),
         ({"gan": True, "replay": "on-line"}, r"replay = 'on-line' is not one of \('none', 'online', 'offline-all', "),
@@ -127,7 +125,7 @@ def test_every_row_learns_two_increments_of_digits_1(name: str, digits: Stream):
 
 
 @pytest.mark.parametrize("name", ["ordisco", "smb"])
-@pytest.mark.parametrize("loss", [*LOSSES, "none"])
+@pytest.mark.parametrize("loss", [*UNLABELED_LOSSES, "none"])
 def test_every_unlabelled_loss_with_and_without_replay(name: str, loss: str):
     learner = make_learner(name, unlabeled_loss=loss, threshold=0.0)
     for seed in (0, 1):

@@ -185,7 +185,6 @@ def test_a_block_names_rows_with_commas_in_quotes() -> None:
 def test_the_page_of_results_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     studies, page = ROOT / "experiments" / "studies.toml", ROOT / "docs" / "results.md"
     assert call(capsys, "study", studies, "--fill", page, "--check") == (0, "", "")
-    assert page.read_text().count("\n<!-- study ") == 11
 
 
 def test_nothing_to_draw_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

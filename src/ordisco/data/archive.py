@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ordisco.errors import OrdiscoError
 
 if TYPE_CHECKING:
-    from gzip import GzipFile
+    from io import BufferedIOBase
 
 
 def check_member(archive: Path, name: str) -> None:
@@ -21,7 +21,7 @@ def check_member(archive: Path, name: str) -> None:
 class Bounded:
     """A stream that is read up to `limit` bytes, whatever a compressed file may swell to."""
 
-    def __init__(self, archive: Path, stream: GzipFile, limit: int) -> None:
+    def __init__(self, archive: Path, stream: BufferedIOBase, limit: int) -> None:
         self._archive, self._stream, self._limit, self._left = archive, stream, limit, limit
 
     def read(self, size: int) -> bytes:

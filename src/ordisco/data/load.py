@@ -41,7 +41,7 @@ def load(
     download: bool = True,
     fresh: bool = False,
 ) -> Dataset:
-    """A data set by name: digits, svhn, cifar10, tiny-imagenet, or the path of a folder or CSV file.
+    """A data set by its name in the catalogue, or the path of a folder or CSV file.
 
     `size`: resize to size×size. `classes` names a choice of classes; `num_classes` has `seed` draw it.
     `seed` also draws the test images of one's own data that has none. `strict`: an own image that cannot be

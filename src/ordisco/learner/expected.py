@@ -16,6 +16,7 @@ from torch import Tensor
 from ordisco.errors import OrdiscoError
 from ordisco.learner.memories import Shape, umb_images
 from ordisco.learner.state import TERMS, TRACE
+from ordisco.maths.penalties import make_penalty
 from ordisco.nets import Flat, make_generator
 from ordisco.nets.networks import Networks
 from ordisco.settings.learner import LearnerSettings
@@ -179,9 +180,9 @@ def expected_memories(
             theta = Wanted(tuple(flat.theta.shape), needed=False)
             wanted[f"{name}.count"] = Wanted((), torch.int64)
             wanted[f"{name}.anchor"] = wanted[f"{name}.importance"] = theta
-    if method.penalty == "si":
-        path = Wanted(tuple(nets.C.flat.theta.shape), needed=under_way)
-        wanted["penalty_on_C.start"] = wanted["penalty_on_C.path"] = path
+    penalty = make_penalty(method.penalty, method.penalty_on)
+    for name in penalty.underway if penalty is not None else ():
+        wanted[f"penalty_on_C.{name}"] = Wanted(tuple(nets.C.flat.theta.shape), needed=under_way)
     if method.offline and nets.gan is not None:
         saved = increments if method.replay == "offline-all" else min(1, increments)
         wanted["generators.saved.classes"] = Wanted((2, saved), torch.int64)

@@ -61,10 +61,11 @@ class Penalty:
     """λ Σ Ω (θ − θ*)² on one network, from `begin` to `end` of each increment.
 
     Nothing is held before the first increment has ended. `follows` names the loss whose gradient along the path of
-    the increment the penalty needs (SI), if any.
+    the increment the penalty needs (SI), if any, `underway` the vectors of its own that are kept on the way.
     """
 
     follows: PenaltyOn | None = None
+    underway: tuple[str, ...] = ()
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
@@ -167,6 +168,8 @@ class SI(Penalty):
     ω = −∫ g dθ is gathered along the path of an increment; Ω += max(0, ω) / ((θ_end − θ_start)² + damping).
     """
 
+    underway = ("start", "path")
+
     def __init__(self, weight: float, follows: PenaltyOn, damping: float = 1e-3) -> None:
         super().__init__(weight)
         self.follows = follows
@@ -197,7 +200,7 @@ class SI(Penalty):
 
 
 def make_penalty(name: PenaltyName, on: PenaltyOn, weight: float | None = None) -> Penalty | None:
-    """The penalty of that name on C; λ is 1 (EWC, SI) or 1e-4 (MAS) where it is not given."""
+    """The penalty of that name on C; where λ is not given, it is 1, and 1e-4 for MAS."""
     match name:
         case "ewc":
             return EWC(1.0 if weight is None else weight)

@@ -138,9 +138,7 @@ class MemorySettings(Settings):
         low=1,
         high=IMAGES,
     )
-    c_penalty: float | None = setting(
-        None, "λ of EWC, SI or MAS; default: 1 (EWC, SI), 1e-4 (MAS)", low=0.0, high=WEIGHT
-    )
+    c_penalty: float | None = setting(None, "λ of the penalty on C; default: 1, for MAS 1e-4", low=0.0, high=WEIGHT)
     less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0, high=WEIGHT)
     margin_ranking: float = setting(1.0, "weight of the Unified Classifier's margin ranking", low=0.0, high=WEIGHT)
 

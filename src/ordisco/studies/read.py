@@ -8,7 +8,7 @@
     stream = "digits-5-new-class"
     seeds = 3                                 # 0, 1, 2; or a list of seeds
     reference = "SMB"                         # differences are to this row
-    rows = "both"                             # a shared list, or a list of rows
+    rows = "both"                             # a shared list, a list of rows, or "methods" for all of them
     changes = { unlabeled_loss = "fixmatch" } # settings of `ordisco run`, for all rows
 
 `ceiling` names the row to which the gap from the reference is taken, `judged = true` has generated images judged,
@@ -25,10 +25,11 @@ from typing import Any
 from ordisco.errors import OrdiscoError, UsageError, shown
 from ordisco.files import read_plain, told_in_one_line
 from ordisco.runs.config import FIELDS, RunConfig
-from ordisco.settings.methods import method
+from ordisco.settings.methods import METHODS, method
 from ordisco.studies.study import Row, Study
 
 SHARED = "rows"  # the table of shared lists of rows
+EVERY = "methods"  # the list that is always there: every method under its title
 MOST_BYTES, MOST_ROWS = 1 << 22, 10_000
 STUDY_FIELDS: dict[str, tuple[type, ...]] = {
     "title": (str,),
@@ -122,14 +123,18 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_of(rows: str | list[Any], shared: Mapping[str, Any]) -> list[Any]:
-    """The list itself, or the shared one of that name."""
+    """The list itself, the shared one of that name, or a row for every method."""
     if isinstance(rows, list):
         return rows
     found = shared.get(rows)
-    if not isinstance(found, list):
-        known = ", ".join(shared) or "none"
-        raise UsageError(f"rows = {shown(rows)} is not allowed: a list of rows, or the name of one in [rows] ({known})")
-    return found
+    if isinstance(found, list):
+        return found
+    if rows == EVERY:
+        return [{"name": row.title, "method": row.name} for row in METHODS.values()]
+    known = ", ".join(shared) or "none"
+    raise UsageError(
+        f"rows = {shown(rows)} is not allowed: a list of rows, the name of one in [rows] ({known}), or {EVERY!r}"
+    )
 
 
 def seeds_of(seeds: int | list[Any]) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ordisco.maths.unlabeled.base import UnlabeledLoss
 from ordisco.maths.unlabeled.fixmatch import FixMatch
 from ordisco.maths.unlabeled.mean_teacher import MeanTeacher
@@ -10,23 +12,15 @@ from ordisco.maths.unlabeled.pseudo_label import PseudoLabel
 from ordisco.maths.unlabeled.vat import VAT
 from ordisco.settings.learner import UnlabeledSettings
 
-__all__ = [
-    "UNLABELED_LOSSES",
-    "VAT",
-    "FixMatch",
-    "MeanTeacher",
-    "PiModel",
-    "PseudoLabel",
-    "UnlabeledLoss",
-    "make_unlabeled_loss",
-]
+__all__ = ["UNLABELED_LOSSES", "UnlabeledLoss", "make_unlabeled_loss"]
 
-UNLABELED_LOSSES: dict[str, type[MeanTeacher] | type[PiModel] | type[PseudoLabel] | type[VAT] | type[FixMatch]] = {
-    "mean-teacher": MeanTeacher,
-    "pi-model": PiModel,
-    "pseudo-label": PseudoLabel,
-    "vat": VAT,
-    "fixmatch": FixMatch,
+# by the name that the setting `unlabeled_loss` gives them
+UNLABELED_LOSSES: dict[str, Callable[[UnlabeledSettings], UnlabeledLoss]] = {
+    "mean-teacher": MeanTeacher.of,
+    "pi-model": PiModel.of,
+    "pseudo-label": PseudoLabel.of,
+    "vat": VAT.of,
+    "fixmatch": FixMatch.of,
 }
 
 
@@ -34,4 +28,4 @@ def make_unlabeled_loss(settings: UnlabeledSettings) -> UnlabeledLoss | None:
     """The loss that the settings name; None for `none`."""
     if settings.unlabeled_loss == "none":
         return None
-    return UNLABELED_LOSSES[settings.unlabeled_loss].of(settings)
+    return UNLABELED_LOSSES[settings.unlabeled_loss](settings)
