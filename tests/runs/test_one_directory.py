@@ -120,7 +120,7 @@ def test_a_comparison_reads_no_link_and_no_strange_name(tmp_path, capsys, run):
     file.write_text(good)
     shutil.rmtree(comparison / "st-seed0")
     (comparison / "st-seed0").symlink_to(run)
-    with pytest.raises(OrdiscoError, match="st-seed0 is not a directory of its own"):
+    with pytest.raises(OrdiscoError, match="st-seed0 is a symbolic link, not a directory of its own"):
         Comparison.load(comparison)
     (comparison / "st-seed0").unlink()
     file.rename(tmp_path / "study.json")

@@ -165,8 +165,8 @@ class RunDirectory:
         """The path of a file that is about to be written, e.g. `samples/increment-01.png`."""
         self.check_still_there()
         path = self.path / name
-        if path.parent != self.path and files.kind_of(path.parent) not in ("directory", None):
-            raise OrdiscoError(f"cannot write {path}: {path.parent} is a {files.kind_of(path.parent)}")
+        if path.parent != self.path:
+            files.check_directory(path.parent)
         return path
 
     def _refuse_foreign(self) -> None:
