@@ -16,7 +16,7 @@ from ordisco.learner.generators import draw_noise
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.memories import images_of_G
 from ordisco.learner.state import TERMS, TRACE
-from ordisco.nets import Generator
+from ordisco.nets.generator import Generator
 from ordisco.nets.network import Network
 from ordisco.settings.methods import method
 from ordisco.streams.stream import Increment, Stream

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ordisco.data.pixels import normalize
 from ordisco.maths.penalties import EWC, MAS, SI, Evidence, Penalty
 from ordisco.maths.stabilize import Stabilizer
-from ordisco.nets import Flat
+from ordisco.nets.flat import Flat
 from ordisco.nets.network import Layout
 
 MAKE: dict[str, Callable[[float], Penalty]] = {

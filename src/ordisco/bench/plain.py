@@ -22,7 +22,8 @@ from ordisco.learner.replay import replay_ramp
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.maths import losses
 from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
-from ordisco.nets import make_classifier, make_discriminator, make_generator
+from ordisco.nets.classifier import make_classifier
+from ordisco.nets.gan import make_discriminator, make_generator
 from ordisco.nets.modes import running
 from ordisco.settings.learner import LearnerSettings
 
