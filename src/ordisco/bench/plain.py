@@ -27,8 +27,7 @@ from ordisco.nets.gan import make_discriminator, make_generator
 from ordisco.nets.modes import running
 from ordisco.settings.learner import LearnerSettings
 
-CPU = torch.device("cpu")
-TRANSLATE = 1  # pixels by which a view may be shifted
+CPU, TRANSLATE = torch.device("cpu"), 1  # a view may be shifted by so many pixels
 Shape = tuple[int, int, int]
 
 
