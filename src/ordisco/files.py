@@ -83,6 +83,16 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
+@contextlib.contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The descriptor of `open_plain`, closed at the end."""
+    descriptor = open_plain(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def read_exactly(descriptor: int, count: int) -> bytes:
     """So many bytes, or fewer where the file ends before."""
     parts = []
@@ -94,14 +104,11 @@ def read_exactly(descriptor: int, count: int) -> bytes:
 
 def read_plain(path: Path, most: int | None = None) -> bytes:
     """The bytes of a plain file; one of more than `most` bytes is an `OSError` before it is read."""
-    descriptor = open_plain(path)
-    try:
+    with opened(path) as descriptor:
         size = os.fstat(descriptor).st_size
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {most:,}", str(path))
         return read_exactly(descriptor, size)
-    finally:
-        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -113,12 +120,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a new file and wait until the disk has it; where there is something already, an `OSError`."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o666)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
         write_all(descriptor, data)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

@@ -76,7 +76,7 @@ def outcome_of(directory: RunDirectory) -> Result:
     """The numbers of a finished run."""
     records = increments_of(directory)
     if not records:
-        raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed")
+        raise OrdiscoError(f"{directory.metrics.file} is damaged: a finished run's records are needed")
     accuracies = [record.accuracy for record in records]
     return {
         "seconds": records[-1].total_seconds,
