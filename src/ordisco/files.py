@@ -1,7 +1,7 @@
 """Files that are whole or absent, and never reached through a link.
 
-A file is written aside under a random name, fsynced and renamed. What is read or added to is a plain file of its
-own: a symbolic link, a device or a pipe in its place is refused, neither followed nor waited for.
+A file or a folder is written aside under a random name, fsynced and renamed. What is read or added to is a plain file
+of its own: a symbolic link, a device or a pipe in its place is refused, neither followed nor waited for.
 """
 
 from __future__ import annotations
@@ -83,6 +83,16 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
+@contextlib.contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The descriptor of `open_plain`, closed at the end."""
+    descriptor = open_plain(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def read_exactly(descriptor: int, count: int) -> bytes:
     """So many bytes, or fewer where the file ends before."""
     parts = []
@@ -94,14 +104,11 @@ def read_exactly(descriptor: int, count: int) -> bytes:
 
 def read_plain(path: Path, most: int | None = None) -> bytes:
     """The bytes of a plain file; one of more than `most` bytes is an `OSError` before it is read."""
-    descriptor = open_plain(path)
-    try:
+    with opened(path) as descriptor:
         size = os.fstat(descriptor).st_size
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {most:,}", str(path))
         return read_exactly(descriptor, size)
-    finally:
-        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -113,12 +120,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a new file and wait until the disk has it; where there is something already, an `OSError`."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o666)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
         write_all(descriptor, data)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:
@@ -137,18 +141,24 @@ def aside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
 
 
+@contextlib.contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A path to write a file or a folder to, renamed to `path` at the end; after a failure nothing of it stays."""
+    partial = aside(path)
+    try:
+        yield partial
+        os.replace(partial, path)
+    except BaseException:  # also when it is interrupted
+        remove(partial)
+        raise
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file aside, fsync and rename: a reader sees the old file or the new one, never a half."""
-    partial = aside(path)
     with told_in_one_line("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with written_aside(path) as partial:
             write_durably(partial, data)
-            os.replace(partial, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise
         sync_directory(path.parent)
 
 
@@ -161,20 +171,30 @@ def make_directory(path: Path) -> None:
         raise OSError(errno.ENOTDIR, f"it is a {kind}, not a directory", str(path))
 
 
+def check_directory(path: Path) -> None:
+    """Refuse anything but a directory, if there is anything; a link to one is refused too."""
+    if (kind := kind_of(path)) not in ("directory", None):
+        raise OrdiscoError(f"{path} is a {kind}, not a directory of its own: take it away")
+
+
 def remove_leftovers(directory: Path, start: str = "") -> None:
     """Remove what a crash left half-written in a directory, links themselves and not what they point to."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for name in os.listdir(directory):
             if name.startswith(f".{start}") and name.endswith(PARTIAL):
-                path = directory / name
-                if kind_of(path) == "directory":
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    with contextlib.suppress(OSError):
-                        path.unlink(missing_ok=True)
+                remove(directory / name)
 
 
-# ---------------------------------------------------------------------- text
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, as far as the system allows."""
+    with contextlib.suppress(OSError):
+        if kind_of(path) == "directory":
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------- text and JSON
 
 
 def text_bytes(text: str) -> bytes:
@@ -194,3 +214,11 @@ def json_bytes(value: Any, indent: int | None = None) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return (json.dumps(value, indent=indent, allow_nan=False) + "\n").encode()
+
+
+def json_of(data: bytes) -> Any:
+    """What JSON says; whatever is not JSON, or nested too deeply to be read, is a `ValueError`."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

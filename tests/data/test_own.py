@@ -214,3 +214,26 @@ def test_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(OrdiscoError, match=r"cannot read .*pets: Permission denied"):
         load(str(folder), tmp_path / "data")
+
+
+def test_a_program_named_like_an_image_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_folder(tmp_path)
+    Image.new("RGB", (8, 8)).save(folder / "cat" / "real.eps")
+    (folder / "cat" / "real.eps").rename(folder / "cat" / "x.png")
+    monkeypatch.setattr(
+        "PIL.EpsImagePlugin.Ghostscript", lambda *args, **options: pytest.fail("Ghostscript was called")
+    )
+    with pytest.warns(OrdiscoWarning, match=r"1 unreadable images skipped: .*x\.png"):
+        dataset = load(str(folder), tmp_path / "data", size=8)
+    assert len(dataset.train) + len(dataset.test) == 16
+    with pytest.raises(pixels.Undecodable, match="of an unknown kind"):
+        pixels.decode(folder / "cat" / "x.png", 8)
+
+
+@pytest.mark.parametrize("form", pixels.known_formats())
+def test_every_format_is_decoded(form: str) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (32, 32), (250, 250, 250)).save(file, format=form)
+    decoded, _ = pixels.decode(file.getvalue(), 8)
+    assert decoded.shape == (3, 8, 8)
+    assert decoded.min() > 240

@@ -16,7 +16,7 @@ from ordisco.learner.generators import draw_noise
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.memories import images_of_G
 from ordisco.learner.state import TERMS, TRACE
-from ordisco.nets import Generator
+from ordisco.nets.generator import Generator
 from ordisco.nets.network import Network
 from ordisco.settings.methods import method
 from ordisco.streams.stream import Increment, Stream
@@ -317,6 +317,19 @@ def test_predictions_are_those_of_the_teacher(instances: Stream):
     assert learner.scores(TEST[:0]).shape == (0, 6)
 
 
+def test_between_increments_there_is_nothing_to_learn(instances: Stream):
+    learner = learned(instances, "smb", 1)
+    other = make_learner("smb")
+    other.begin(instances[0])
+    other.load(*learner.saved())
+    for idle in (make_learner("smb"), learner, other):
+        assert idle.pools is idle.increment is None
+        for call in (idle.step, idle.finish):
+            with pytest.raises(OrdiscoError, match=r"call begin\(\) first"):
+                call()
+        assert idle.increments == (0 if idle.classes == [] else 1)
+
+
 # ---------------------------------------------------------------------- increments that lack something
 
 
@@ -582,8 +595,9 @@ def test_herding_keeps_a_fixed_number_with_equal_shares(instances: Stream):
 
 def test_classes_expected_among_unlabelled_images():
     learner = make_learner("smb", num_classes=4)
-    learner.learn(increment_of([0, 1, 1, 1], [0, 1]))
+    learner.begin(increment_of([0, 1, 1, 1], [0, 1]))
     torch.testing.assert_close(learner.pools.expected, torch.tensor([0.25, 0.75]))
+    learner.finish()
     learner.begin(increment_of([2, 2, 3, 2], [2, 3]))
     torch.testing.assert_close(learner.pools.expected, torch.tensor([0, 0, 0.75, 0.25]))  # of this increment alone
     joint, umb = make_learner("jt", num_classes=4), make_learner("smb+umb", num_classes=4)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ordisco.data.pixels import normalize
 from ordisco.maths.penalties import Evidence, Penalty, make_penalty
 from ordisco.maths.stabilize import Stabilizer
-from ordisco.nets import Flat
+from ordisco.nets.flat import Flat
 from ordisco.nets.network import Layout
 from ordisco.settings.methods import PenaltyName
 

@@ -11,7 +11,8 @@ from conftest import blobs, make_learner
 from ordisco.data.pixels import normalize
 from ordisco.maths.penalties import Evidence, quadratic
 from ordisco.maths.stabilize import Stabilizer, add_gradient_, running_mean
-from ordisco.nets import Discriminator, Flat
+from ordisco.nets.discriminator import Discriminator
+from ordisco.nets.flat import Flat
 from ordisco.streams.stream import Stream
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ordisco.nets import Generator
+from ordisco.nets.generator import Generator
 from ordisco.nets.modes import running
 
 

@@ -7,9 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ordisco.nets import Discriminator, Flat, Generator, NineConv, Size, WideResNet, make_classifier, measure
+from ordisco.nets.classifier import NineConv, WideResNet, make_classifier
+from ordisco.nets.count import Size, measure
 from ordisco.nets.dcgan import PlainDiscriminator, PlainGenerator
-from ordisco.nets.generator import ConditionalBatchNorm
+from ordisco.nets.discriminator import Discriminator
+from ordisco.nets.flat import Flat
+from ordisco.nets.generator import ConditionalBatchNorm, Generator
 from ordisco.nets.network import Layout, Network
 from ordisco.nets.networks import Networks
 from ordisco.nets.spectral import Spectral, SpectralConv2d, SpectralLinear

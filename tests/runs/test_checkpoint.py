@@ -184,7 +184,7 @@ def test_no_checkpoint_is_one_line(tmp_path, directory):
 
 @pytest.mark.parametrize(
     ("call", "nth"),
-    [("mkdir", 2), ("write", 1), ("write", 2), ("fsync", 1), ("fsync", 2), ("fsync", 3), ("rename", 1)],
+    [("mkdir", 2), ("write", 1), ("write", 2), ("fsync", 1), ("fsync", 2), ("fsync", 3), ("replace", 1)],
 )
 def test_a_disk_error_anywhere_keeps_the_last_good_checkpoint(tmp_path, monkeypatch, call, nth):
     checkpoint.save(tmp_path, 1, {"x": torch.ones(100)}, {"a": 1})

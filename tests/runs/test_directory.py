@@ -12,8 +12,8 @@ import pytest
 
 from ordisco.errors import OrdiscoError
 from ordisco.files import write_atomically
-from ordisco.runs import directory as rundir
 from ordisco.runs.directory import RunDirectory, default_path
+from ordisco.runs.metrics import finite_or_none
 
 SETTINGS = {"method": "ordisco", "seed": 0, "rate": 0.1, "none": None, "gan": {"alpha": 0.5, "extra": None}}
 
@@ -82,45 +82,45 @@ def test_what_is_not_a_run_is_one_line(tmp_path):
 
 
 def test_metrics_are_lines_and_can_be_cut_back(run):
-    assert run.metrics_mark()["metrics_size"] == 0
-    assert run.read_metrics() == []
-    run.append_metrics({"step": 1, "loss": 0.1})
-    size = run.metrics_mark()["metrics_size"]
+    assert run.metrics.mark()["metrics_size"] == 0
+    assert run.metrics.read() == []
+    run.metrics.append({"step": 1, "loss": 0.1})
+    size = run.metrics.mark()["metrics_size"]
     assert size == len('{"step": 1, "loss": 0.1}\n')
-    run.append_metrics({"step": 2, "loss": float("nan"), "nested": [{"x": float("-inf")}], "name": "é"})
-    assert run.read_metrics()[1] == {"step": 2, "loss": None, "nested": [{"x": None}], "name": "é"}
-    run.truncate_metrics(size)
-    run.append_metrics({"step": 3})
-    assert run.read_metrics() == [{"step": 1, "loss": 0.1}, {"step": 3}]
-    run.truncate_metrics(0)
-    assert run.read_metrics() == []
+    run.metrics.append({"step": 2, "loss": float("nan"), "nested": [{"x": float("-inf")}], "name": "é"})
+    assert run.metrics.read()[1] == {"step": 2, "loss": None, "nested": [{"x": None}], "name": "é"}
+    run.metrics.truncate(size)
+    run.metrics.append({"step": 3})
+    assert run.metrics.read() == [{"step": 1, "loss": 0.1}, {"step": 3}]
+    run.metrics.truncate(0)
+    assert run.metrics.read() == []
 
 
 def test_a_line_cut_short_by_a_crash(run):
-    run.append_metrics({"step": 1})
-    size = run.metrics_mark()["metrics_size"]
-    with run.metrics_file.open("a") as file:
+    run.metrics.append({"step": 1})
+    size = run.metrics.mark()["metrics_size"]
+    with run.metrics.file.open("a") as file:
         file.write('{"step": 2, "lo')
-    assert run.read_metrics() == [{"step": 1}]
-    run.truncate_metrics(size)
-    run.append_metrics({"step": 2})
-    assert run.read_metrics() == [{"step": 1}, {"step": 2}]
+    assert run.metrics.read() == [{"step": 1}]
+    run.metrics.truncate(size)
+    run.metrics.append({"step": 2})
+    assert run.metrics.read() == [{"step": 1}, {"step": 2}]
 
 
 def test_changed_metrics_are_told(run):
-    run.append_metrics({"step": 1})
-    for count in (run.metrics_mark()["metrics_size"] - 3, 1000):
+    run.metrics.append({"step": 1})
+    for count in (run.metrics.mark()["metrics_size"] - 3, 1000):
         with pytest.raises(OrdiscoError, match=r"metrics.jsonl was changed") as caught:
-            run.truncate_metrics(count)
+            run.metrics.truncate(count)
         one_line(caught)
-    assert run.read_metrics() == [{"step": 1}]
-    run.metrics_file.write_text('{"step": 1}\nnonsense\n{"step": 2}\n')
+    assert run.metrics.read() == [{"step": 1}]
+    run.metrics.file.write_text('{"step": 1}\nnonsense\n{"step": 2}\n')
     with pytest.raises(OrdiscoError, match="line 2 is not JSON"):
-        run.read_metrics()
+        run.metrics.read()
 
 
 def test_a_full_disk_leaves_whole_lines(run, monkeypatch):
-    run.append_metrics({"step": 1})
+    run.metrics.append({"step": 1})
     real = os.write
 
     def short(descriptor, data):
@@ -130,9 +130,9 @@ def test_a_full_disk_leaves_whole_lines(run, monkeypatch):
 
     monkeypatch.setattr(os, "write", short)
     with pytest.raises(OrdiscoError, match=r"metrics.jsonl: No space left"):
-        run.append_metrics({"step": 22222})
+        run.metrics.append({"step": 22222})
     monkeypatch.undo()
-    assert run.metrics_file.read_text() == '{"step": 1}\n'
+    assert run.metrics.file.read_text() == '{"step": 1}\n'
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
@@ -146,8 +146,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(run, monkeypatch, call):
     with pytest.raises(OrdiscoError, match=r"cannot write .*a\.txt: No space left"):
         run.write_text("samples/a.txt", "new")
     monkeypatch.undo()
-    assert [(path.name, path.read_text()) for path in run.samples.iterdir()] == [("a.txt", "old")]
-    assert run.write_bytes("samples/a.txt", b"new").read_text() == "new"
+    assert [(path.name, path.read_text()) for path in (run.path / "samples").iterdir()] == [("a.txt", "old")]
+    assert run.write_text("samples/a.txt", "new").read_text() == "new"
 
 
 def test_new_files_obey_the_umask(tmp_path):
@@ -215,6 +215,6 @@ def test_rundir_needs_no_torch():
 
 
 def test_nested_records_are_plain_json(run):
-    run.append_metrics({"tuple": (1, 2.5), "none": None})
-    assert json.loads(run.metrics_file.read_text()) == {"tuple": [1, 2.5], "none": None}
-    assert rundir.finite_or_none(True) is True
+    run.metrics.append({"tuple": (1, 2.5), "none": None})
+    assert json.loads(run.metrics.file.read_text()) == {"tuple": [1, 2.5], "none": None}
+    assert finite_or_none(True) is True

@@ -122,7 +122,7 @@ def test_a_comparison_reads_no_link_and_no_strange_name(tmp_path, capsys, run):
     file.write_text(good)
     shutil.rmtree(comparison / "st-seed0")
     (comparison / "st-seed0").symlink_to(run)
-    with pytest.raises(OrdiscoError, match="st-seed0 is not a directory of its own"):
+    with pytest.raises(OrdiscoError, match="st-seed0 is a symbolic link, not a directory of its own"):
         Comparison.load(comparison)
     (comparison / "st-seed0").unlink()
     file.rename(tmp_path / "study.json")
@@ -319,8 +319,8 @@ def test_names_that_are_not_utf8_are_written_and_read(tmp_path):
     odd = os.fsdecode(b"caf\xe9")
     settings = {"stream": {"dataset": str(tmp_path / odd)}}
     with RunDirectory.create(tmp_path / odd, settings, lambda path: path.write_text("{}")) as run:
-        run.append_metrics({"per_class": {odd: 1.0, "é": 0.5}})
-        assert run.read_metrics() == [{"per_class": {odd: 1.0, "é": 0.5}}]
+        run.metrics.append({"per_class": {odd: 1.0, "é": 0.5}})
+        assert run.metrics.read() == [{"per_class": {odd: 1.0, "é": 0.5}}]
         assert run.read_settings(settings) == run.read_settings() == settings
         run.write_text("summary.md", f"# {odd}\n")
         checkpoint.save(run.checkpoints, 1, {}, {"settings": settings})

@@ -89,14 +89,14 @@ def session(prepare, seconds=None):
 
 places = {
     "a new run's settings, half written": lambda: kill_in(os, "write", 1, ".settings.toml"),
-    "the first checkpoint, before it has its name": lambda: kill_in(os, "rename", 1, "checkpoints/step-"),
+    "the first checkpoint, before it has its name": lambda: kill_in(os, "replace", 1, "checkpoints/step-"),
     "between D's and C's update": lambda: kill_in(Setup, "reduce", rng.randint(2, 9)),
     "the tensors of a checkpoint, half written": lambda: kill_in(os, "write", rng.randint(1, 3), "tensors"),
     "a metrics line, half written": lambda: kill_in(os, "write", rng.randint(1, 2), "metrics.jsonl"),
     "the samples, half written": lambda: kill_in(os, "write", 1, "increment-0"),
     "an old checkpoint, on its way out": lambda: kill_in(os, "rename", rng.randint(1, 3), ".step-"),
     "a checkpoint's state, unsynced": lambda: kill_in(os, "fsync", rng.randint(1, 3), "state.json"),
-    "a new checkpoint, just named": lambda: kill_in(os, "rename", 1, "checkpoints/step-", after=True),
+    "a new checkpoint, just named": lambda: kill_in(os, "replace", 1, "checkpoints/step-", after=True),
 }
 endings = {
     "the confusion matrix, half written": lambda: kill_in(os, "write", 1, "confusion.png"),

@@ -219,7 +219,7 @@ def test_damaged_metrics_of_a_finished_row_are_one_line(
     assert run_study(tmp_path, rows=ONE) == 0
     [file] = (tmp_path / "results").iterdir()
     file.unlink()
-    metrics = RunDirectory(tmp_path / "work" / file.stem).metrics_file
+    metrics = RunDirectory(tmp_path / "work" / file.stem).metrics.file
     metrics.write_text('{"kind": "increment"}\n')
     capsys.readouterr()
     assert run_study(tmp_path, rows=ONE) == 1

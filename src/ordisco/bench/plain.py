@@ -22,12 +22,12 @@ from ordisco.learner.replay import replay_ramp
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.maths import losses
 from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
-from ordisco.nets import make_classifier, make_discriminator, make_generator
+from ordisco.nets.classifier import make_classifier
+from ordisco.nets.gan import make_discriminator, make_generator
 from ordisco.nets.modes import running
 from ordisco.settings.learner import LearnerSettings
 
-CPU = torch.device("cpu")
-TRANSLATE = 1  # pixels by which a view may be shifted
+CPU, TRANSLATE = torch.device("cpu"), 1  # a view may be shifted by so many pixels
 Shape = tuple[int, int, int]
 
 

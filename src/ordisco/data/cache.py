@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from torch import Tensor
 
 from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoWarning
+from ordisco.files import written_aside
 
 VERSION = 1  # raise it when decoding changes
 
@@ -92,23 +91,14 @@ def _write(path: Path, decoded: Decoded) -> None:
     }
     crc = {name: _crc(part) for name, part in parts.items()}
     about = json.dumps({"classes": decoded.classes, "notes": decoded.notes, "crc": crc})
-    aside: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        save_file(parts, aside, metadata={"ordisco": about})
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
-        aside = None
+        with written_aside(path) as partial:
+            save_file(parts, partial, metadata={"ordisco": about})
     except (OSError, SafetensorError) as error:  # a full disk is told by either of them
         reason = getattr(error, "strerror", None) or error
         text = f"cannot keep the decoded images at {path} ({reason}); decoded each time"
         warnings.warn(text, OrdiscoWarning, stacklevel=4)
-    finally:  # also when it is interrupted
-        if aside is not None:
-            with suppress(OSError):
-                os.remove(aside)
 
 
 def _crc(part: Tensor) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import stat
 import warnings
@@ -13,6 +14,8 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
+# What photographs and scans come in. Pillow knows more, some of which it hands to other programs: EPS to Ghostscript.
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
 GREY_MODES = ("1", "L", "LA", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -41,7 +44,7 @@ def decode(source: Path | bytes, size: int) -> tuple[np.ndarray, bool]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with (
                 io.BytesIO(source) if isinstance(source, bytes) else _opened(source) as file,
-                Image.open(file) as image,
+                Image.open(file, formats=known_formats()) as image,
             ):
                 grey = image.mode in GREY_MODES
                 rgb = _to_rgb(ImageOps.exif_transpose(image))
@@ -52,6 +55,13 @@ def decode(source: Path | bytes, size: int) -> tuple[np.ndarray, bool]:
         raise Undecodable("not an image, or of an unknown kind") from error
     except Exception as error:  # Pillow raises many kinds for a broken file
         raise Undecodable(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+
+
+@functools.cache
+def known_formats() -> tuple[str, ...]:
+    """Those of `FORMATS` that the installed Pillow knows: AVIF is new."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ordisco.data.catalogue import Source, entry_of
 from ordisco.data.download import Refused, received
 from ordisco.errors import OrdiscoError
+from ordisco.files import told_in_one_line
 
 
 def data_directory(given: Path | None = None) -> Path:
@@ -76,11 +77,8 @@ def fetch(source: Source, root: Path) -> Path:
 
 def digest_of(path: Path, algorithm: str = "md5") -> str:
     """The checksum of a file, as the publishers give it."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    except OSError as error:
-        raise OrdiscoError(f"cannot read {path}: {error.strerror or error}") from error
+    with told_in_one_line("read", path), path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def is_publishers(path: Path, source: Source) -> bool:

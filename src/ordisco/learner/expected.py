@@ -17,7 +17,8 @@ from ordisco.errors import OrdiscoError
 from ordisco.learner.memories import Shape, umb_images
 from ordisco.learner.state import TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
-from ordisco.nets import Flat, make_generator
+from ordisco.nets.flat import Flat
+from ordisco.nets.gan import make_generator
 from ordisco.nets.networks import Networks
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ordisco.nets import AnyGenerator, Flat
+from ordisco.nets.flat import Flat
+from ordisco.nets.gan import AnyGenerator
 from ordisco.nets.generator import ConditionalBatchNorm
 
 

@@ -31,6 +31,8 @@ from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.streams.stream import Increment
 
+NOTHING_TO_LEARN = "there is no increment to learn: call begin() first"
+
 
 class NonFiniteError(OrdiscoError):
     """A loss became infinite or not a number."""
@@ -72,7 +74,7 @@ class Learner:
             nets = Networks(settings, image_shape, num_classes, method.head, method.gan, device)
         memories = Memories(method, settings, image_shape, num_classes, device)
         self.state = State(nets, memories, trace=torch.zeros(TRACE, len(TERMS), device=device))
-        self.increment: Increment | None = None  # the one under way, or learned last
+        self.increment: Increment | None = None  # the one under way, if any
         self.pools: Pools | None = None  # what its mini-batches are drawn from
 
     # ------------------------------------------------------------------ what it is
@@ -164,15 +166,16 @@ class Learner:
             state.memories.penalty_on_D.begin(state.nets.gan.D.flat.theta)
         self.attach(increment)
 
-    def attach(self, increment: Increment) -> None:
-        """Lay out what mini-batches are drawn from."""
-        self.increment, self.pools = increment, lay_out(self.setup, self.state, increment)
+    def attach(self, increment: Increment | None) -> None:
+        """Lay out what mini-batches are drawn from; None: no increment is under way."""
+        self.increment = increment
+        self.pools = None if increment is None else lay_out(self.setup, self.state, increment)
 
     def step(self) -> None:
         """One training step; all its random numbers depend only on the seed and the step's number."""
         state = self.state
         if self.pools is None:
-            raise OrdiscoError("there is no increment to learn: call begin() first")
+            raise OrdiscoError(NOTHING_TO_LEARN)
         state.nets.train()
         terms = train_step(self.setup, state, self.pools)
         zero = torch.zeros((), device=self.device)
@@ -183,14 +186,16 @@ class Learner:
     def finish(self) -> None:
         """Close the increment: measure importances (Eqs. 9, 10), fill memories, save generators."""
         state = self.state
+        if self.increment is None:
+            raise OrdiscoError(NOTHING_TO_LEARN)
         self.check_finite()
-        assert self.increment is not None
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
         state.nets.stop_optimizers()
         state.classes.before = len(state.classes)
         state.increments += 1
         state.step = 0
+        self.attach(None)
 
     @property
     def steps(self) -> int:
@@ -291,5 +296,4 @@ class Learner:
         A state that is not of such a learner is refused before anything is changed.
         """
         restore(self.setup, self.state, tensors, values, under_way=increment is not None)
-        if increment is not None:
-            self.attach(increment)
+        self.attach(increment)

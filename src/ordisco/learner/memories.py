@@ -13,7 +13,8 @@ from ordisco.learner.buffers import DataMemory, LabelMemory, Reservoir
 from ordisco.learner.generators import SavedGenerators
 from ordisco.maths.penalties import Penalty, make_penalty
 from ordisco.maths.stabilize import Stabilizer
-from ordisco.nets import AnyGenerator, Flat, make_generator
+from ordisco.nets.flat import Flat
+from ordisco.nets.gan import AnyGenerator, make_generator
 from ordisco.nets.network import Layout, Network
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method

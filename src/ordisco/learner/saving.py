@@ -10,7 +10,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.learner.expected import check_forms, check_values
 from ordisco.learner.seeding import seeded
 from ordisco.learner.state import Classes, Setup, State
-from ordisco.nets import AnyGenerator, make_generator
+from ordisco.nets.gan import AnyGenerator, make_generator
 from ordisco.tensorfile import forms_of
 
 

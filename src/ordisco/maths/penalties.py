@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 import torch
 import torch.nn.functional as F
@@ -210,3 +210,5 @@ def make_penalty(name: PenaltyName, on: PenaltyOn, weight: float | None = None) 
             return MAS(1e-4 if weight is None else weight)
         case "none":
             return None
+        case _:
+            assert_never(name)

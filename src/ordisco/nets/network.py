@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from ordisco.nets import Flat
+from ordisco.nets.flat import Flat
 
 
 @dataclass(frozen=True)

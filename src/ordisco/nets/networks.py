@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from ordisco.nets import make_classifier, make_discriminator, make_generator
+from ordisco.nets.classifier import make_classifier
+from ordisco.nets.gan import make_discriminator, make_generator
 from ordisco.nets.modes import running
 from ordisco.nets.network import Layout, Network
 from ordisco.settings.learner import GanSettings, LearnerSettings

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,16 +75,11 @@ def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str
         files.make_directory(directory)
         files.remove_leftovers(directory)
         path = _free_path(directory, step)
-        aside = files.aside(path)
-        try:
-            aside.mkdir()
-            files.write_durably(aside / TENSORS, weights)
-            files.write_durably(aside / STATE, text.encode())
-            files.sync_directory(aside)
-            os.rename(aside, path)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise
+        with files.written_aside(path) as partial:
+            partial.mkdir()
+            files.write_durably(partial / TENSORS, weights)
+            files.write_durably(partial / STATE, text.encode())
+            files.sync_directory(partial)
         files.sync_directory(directory)
         _remove_outdated(directory, path, step)
     except OSError as error:
@@ -169,10 +163,10 @@ def _read_state(path: Path) -> dict[str, Any]:
     if files.kind_of(path) != "directory":
         raise _Damaged(f"it is a {files.kind_of(path)}, not a directory")
     try:
-        content = json.loads(files.read_plain(path / STATE, MOST_STATE))
+        content = files.json_of(files.read_plain(path / STATE, MOST_STATE))
     except OSError as error:
         raise _Damaged(f"{STATE}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _Damaged(f"{STATE} is not JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
         raise _Damaged(f"{STATE} has no state")
@@ -219,8 +213,7 @@ def _newest_first(directory: Path) -> list[Path]:
 
 def _checkpoints(directory: Path) -> list[Path]:
     with files.told_in_one_line("read", directory):
-        if files.kind_of(directory) not in ("directory", None):
-            raise OrdiscoError(f"{directory} is a {files.kind_of(directory)}, not a directory of its own")
+        files.check_directory(directory)
         return _newest_first(directory)
 
 

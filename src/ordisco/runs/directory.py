@@ -1,15 +1,11 @@
 """The directory of a run: settings, stream manifest, metrics, checkpoints, samples, figures, summary.
 
-Files are written by `ordisco.files`, whole or not at all. Only `metrics.jsonl` grows in place; its length and checksum
-are part of a checkpoint, so that resuming cuts off what was recorded after it and tells what was damaged before.
+Files are written by `ordisco.files`, whole or not at all; only `metrics.jsonl` grows in place (`metrics.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import math
 import os
 import re
 import shlex
@@ -26,6 +22,7 @@ from ordisco import files
 from ordisco.errors import OrdiscoError
 from ordisco.files import PARTIAL, told_in_one_line
 from ordisco.runs import unchanged
+from ordisco.runs.metrics import Metrics
 
 LOCK = ".lock"
 BUSY = "another run is writing into"  # how the error begins where another process holds the lock
@@ -60,15 +57,12 @@ class RunDirectory:
         self.path = path
         self.settings_file = path / "settings.toml"
         self.stream_file = path / "stream.json"
-        self.metrics_file = path / "metrics.jsonl"
+        self.metrics = Metrics(path / "metrics.jsonl", self.check_still_there)
         self.summary_json = path / "summary.json"
         self.summary_markdown = path / "summary.md"
         self.checkpoints = path / "checkpoints"
-        self.samples = path / "samples"
-        self.figures = path / "figures"
         self._lock = filelock.FileLock(path / LOCK, timeout=0)
         self._held: int | None = None  # a descriptor of the directory, while it is locked
-        self._metrics_size, self._metrics_hash = 0, hashlib.sha256()  # of what this run has written
 
     @classmethod
     def create(cls, path: Path, settings: Mapping[str, Any], manifest_writer: Callable[[Path], object]) -> RunDirectory:
@@ -118,7 +112,7 @@ class RunDirectory:
         return run
 
     def close(self) -> None:
-        """Give up the lock; the system does so too when the process ends, however it ends."""
+        """Give up the lock; when the process ends, even by a crash, the system does so too."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -165,13 +159,13 @@ class RunDirectory:
         """The path of a file that is about to be written, e.g. `samples/increment-01.png`."""
         self.check_still_there()
         path = self.path / name
-        if path.parent != self.path and files.kind_of(path.parent) not in ("directory", None):
-            raise OrdiscoError(f"cannot write {path}: {path.parent} is a {files.kind_of(path.parent)}")
+        if path.parent != self.path:
+            files.check_directory(path.parent)
         return path
 
     def _refuse_foreign(self) -> None:
         """No link, device or pipe where the run reads or writes; the directory itself may be given by a link."""
-        own = (self.settings_file, self.stream_file, self.metrics_file, self.summary_json, self.summary_markdown)
+        own = (self.settings_file, self.stream_file, self.metrics.file, self.summary_json, self.summary_markdown)
         files.refuse_foreign(self.path, LOCK, *(file.name for file in own), *FOLDERS)
 
     def _refuse_if_taken(self) -> None:
@@ -211,97 +205,11 @@ class RunDirectory:
             )
         return values
 
-    def write_bytes(self, name: str, data: bytes) -> Path:
-        """Write a file of the run atomically, e.g. `samples/increment-01.png`."""
-        path = self.place(name)
-        files.write_atomically(path, data)
-        return path
-
     def write_text(self, name: str, text: str) -> Path:
         """Write a UTF-8 text file of the run atomically."""
-        return self.write_bytes(name, files.text_bytes(text))
-
-    # ------------------------------------------------------------------ metrics.jsonl
-
-    def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add one JSON line; NaN and infinities, which JSON lacks, become null."""
-        line = files.json_bytes(finite_or_none(record))
-        self.check_still_there()
-        with told_in_one_line("write", self.metrics_file):
-            descriptor = files.open_plain(self.metrics_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            try:
-                size = os.fstat(descriptor).st_size
-                try:
-                    files.write_all(descriptor, line)
-                except OSError:
-                    os.ftruncate(descriptor, size)
-                    raise
-            finally:
-                os.close(descriptor)
-        self._metrics_size += len(line)
-        self._metrics_hash.update(line)
-
-    def metrics_mark(self) -> dict[str, Any]:
-        """The length and checksum of metrics.jsonl, for a checkpoint: so many bytes are on the disk to stay."""
-        size = 0
-        with told_in_one_line("write", self.metrics_file), contextlib.suppress(FileNotFoundError):
-            descriptor = files.open_plain(self.metrics_file, os.O_RDWR)
-            try:
-                os.fsync(descriptor)
-                size = os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
-        if size != self._metrics_size:
-            raise OrdiscoError(
-                f"{self.metrics_file} was changed during the run: it has {size} bytes, not {self._metrics_size}"
-            )
-        return {"metrics_size": size, "metrics_sha256": self._metrics_hash.hexdigest()}
-
-    def truncate_metrics(self, count: int, sha256: str | None = None) -> None:
-        """Cut metrics.jsonl back to the length that a checkpoint remembers, if it is what was written till then."""
-        with told_in_one_line("write", self.metrics_file):
-            descriptor = files.open_plain(self.metrics_file, os.O_RDWR | os.O_CREAT)
-            try:
-                size = os.fstat(descriptor).st_size
-                kept = files.read_exactly(descriptor, count) if count <= size else b""
-                digest = hashlib.sha256(kept)
-                if count > size or (count > 0 and kept[-1:] != b"\n"):
-                    raise OrdiscoError(
-                        f"{self.metrics_file} was changed: the checkpoint remembers {count} bytes up to a line's "
-                        f"end, it has {size}; put the file back as the run wrote it"
-                    )
-                self._parsed(kept)
-                if sha256 is not None and sha256 != digest.hexdigest():
-                    raise OrdiscoError(
-                        f"{self.metrics_file} was changed: the checksum of its first {count} bytes is not that of "
-                        "the checkpoint; put the file back as the run wrote it"
-                    )
-                os.ftruncate(descriptor, count)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        self._metrics_size, self._metrics_hash = count, digest
-
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """All records; a last line cut short by a crash is left out."""
-        with told_in_one_line("read", self.metrics_file):
-            try:
-                data = files.read_plain(self.metrics_file)
-            except FileNotFoundError:
-                return []
-        return self._parsed(data)
-
-    def _parsed(self, data: bytes) -> list[dict[str, Any]]:
-        records = []
-        for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise OrdiscoError(f"{self.metrics_file}, line {number} is not JSON: {error}") from error
-            if not isinstance(record, dict):
-                raise OrdiscoError(f"{self.metrics_file}, line {number} is not a record")
-            records.append(record)
-        return records
+        path = self.place(name)
+        files.write_atomically(path, files.text_bytes(text))
+        return path
 
 
 def without_none(value: Any) -> Any:
@@ -309,12 +217,3 @@ def without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: without_none(item) for key, item in value.items() if item is not None}
     return value
-
-
-def finite_or_none(value: Any) -> Any:
-    """A copy of a nested record with None for every NaN and infinity."""
-    if isinstance(value, Mapping):
-        return {key: finite_or_none(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite_or_none(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -166,7 +166,7 @@ class Run:
                 kept_bytes=sum(kept.values()),
                 kept=kept,
             )
-            self.directory.append_metrics(record.to_dict())
+            self.directory.metrics.append(record.to_dict())
             self.log(record.shares)
             draw_samples(self.directory, learner, stream, index)
             self.display.increment_done(record)
@@ -198,7 +198,7 @@ class Run:
         if self.chief:
             self.directory.check_still_there()
             progress = {
-                **self.directory.metrics_mark(),
+                **self.directory.metrics.mark(),
                 "seconds": self.elapsed(),
                 "seconds_before_increment": self.seconds_before_increment,
                 "image_shape": list(self.learner.image_shape),
@@ -213,7 +213,7 @@ class Run:
         """Go back to the last whole checkpoint; a run killed before its first one begins anew."""
         if checkpoint.newest(self.directory.checkpoints) is None:
             if self.chief:
-                self.directory.truncate_metrics(0)
+                self.directory.metrics.truncate(0)
             return
         loaded = checkpoint.load_latest(
             self.directory.checkpoints, fits_run(self.config, self.stream, self.learner.state.nets)
@@ -230,7 +230,7 @@ class Run:
         self.seconds_before_increment = loaded.state["seconds_before_increment"]
         self.shown_steps = self.learner.total_steps
         if self.chief:
-            self.directory.truncate_metrics(loaded.state["metrics_size"], loaded.state.get("metrics_sha256"))
+            self.directory.metrics.truncate(loaded.state["metrics_size"], loaded.state.get("metrics_sha256"))
 
     def elapsed(self) -> float:
         """Seconds of training, those before an interruption included."""
@@ -281,7 +281,7 @@ class Run:
         """Append the losses to metrics.jsonl."""
         losses, learner = self.losses(), self.learner
         place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
-        self.directory.append_metrics({"kind": "step", **place, **losses})
+        self.directory.metrics.append({"kind": "step", **place, **losses})
         self.log({f"loss/{name}": value for name, value in losses.items()})
 
     def log(self, values: dict[str, float]) -> None:

@@ -38,9 +38,9 @@ def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, inde
 def increments_of(directory: RunDirectory) -> list[IncrementRecord]:
     """The records of finished increments."""
     try:
-        return increments_in(directory.read_metrics())
+        return increments_in(directory.metrics.read())
     except OrdiscoError as error:
-        raise OrdiscoError(f"{directory.metrics_file} is damaged: {error}") from error
+        raise OrdiscoError(f"{directory.metrics.file} is damaged: {error}") from error
 
 
 def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, learner: Learner) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ordisco.errors import OrdiscoError
-from ordisco.files import write_atomically
+from ordisco.files import json_of, told_in_one_line, write_atomically
 
 FORMAT, VERSION = "ordisco-stream", 1
 SCENARIOS = ("new-instance", "new-class")
@@ -64,8 +64,10 @@ def write(path: Path | str, manifest: Manifest) -> None:
 def read(path: Path | str) -> Manifest:
     """Read a manifest and check that it is whole."""
     path = Path(path)
+    with told_in_one_line("read the manifest", path):
+        data = path.read_bytes()
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = json_of(data)
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise OrdiscoError(f"{path}: not a stream manifest of version {VERSION}")
         count = int(content["training_images"])
@@ -85,17 +87,7 @@ def read(path: Path | str) -> Manifest:
         )
         if content["fingerprint"] != manifest.fingerprint():
             raise ValueError("fingerprint")
-    except OSError as error:
-        raise OrdiscoError(f"cannot read the manifest {path}: {error.strerror or error}") from error
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zlib.error,
-        binascii.Error,
-        RecursionError,
-    ) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, binascii.Error) as error:
         raise OrdiscoError(f"{path}: damaged or not a stream manifest ({type(error).__name__}: {error})") from error
     used = np.unique(assignment[assignment >= 0])
     if assignment.min() < -1 or not np.array_equal(used, np.arange(len(used))) or (shown & (assignment < 0)).any():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import statistics
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,15 @@ from typing import Any
 from lightning_fabric import Fabric
 
 from ordisco.errors import OrdiscoError, one_line
-from ordisco.files import json_bytes, kind_of, read_plain, text_bytes, told_in_one_line, write_atomically
+from ordisco.files import (
+    check_directory,
+    json_bytes,
+    json_of,
+    read_plain,
+    text_bytes,
+    told_in_one_line,
+    write_atomically,
+)
 from ordisco.machine.processes import together
 from ordisco.report.curves import accuracy_curves
 from ordisco.report.table import TextTable
@@ -25,13 +32,12 @@ from ordisco.runs.launch import judge_of, make_learner, make_logger, stream_of
 from ordisco.runs.unchanged import checksum
 from ordisco.settings.methods import method
 from ordisco.studies.engine import Engine, Task
-from ordisco.studies.results import outcome_of
+from ordisco.studies.results import NEEDED, outcome_of
 from ordisco.studies.study import Row
 from ordisco.studies.table import Group, table_of
 
 FILE = "study.json"
 OLD_FILE = "comparison.json"  # that of ordisco 0.1.0
-SHOWN = ("accuracies", "last_accuracy", "mean_accuracy", "seconds", "kept_bytes")
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class Comparison:
         with told_in_one_line("read", file):
             text = read_plain(file)
         try:
-            values: dict[str, Any] = json.loads(text)
+            values: dict[str, Any] = json_of(text)
             config = RunConfig.from_dict(values["config"])
             comparison = Comparison(path, config, tuple(values["methods"]), tuple(values["seeds"]))
             for run in comparison.runs:
@@ -112,11 +118,10 @@ class Comparison:
                 raise ValueError("its checksum is wrong, put it back as it was written")
             if not comparison.runs:
                 raise ValueError("it has no runs")
-        except (ValueError, KeyError, TypeError, RecursionError, OrdiscoError) as error:
+        except (ValueError, KeyError, TypeError, OrdiscoError) as error:
             raise OrdiscoError(f"{file} is damaged: {error}") from error
         for run in comparison.runs:
-            if kind_of(comparison.run_path(*run)) not in ("directory", None):
-                raise OrdiscoError(f"{comparison.run_path(*run)} is not a directory of its own: take it away")
+            check_directory(comparison.run_path(*run))
         return comparison
 
     def go(
@@ -134,7 +139,7 @@ class Comparison:
         groups = []
         for name in self.methods:
             results = {seed: outcome_of(RunDirectory.open(self.run_path(name, seed))) for seed in self.seeds}
-            shown = {seed: {key: result[key] for key in SHOWN} for seed, result in results.items()}
+            shown = {seed: {key: result[key] for key in NEEDED} for seed, result in results.items()}
             groups.append(Group(method(name).title, shown))
         table = table_of(groups)
         together(fabric, lambda: self._write_report(groups, table))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import time
 from pathlib import Path
 
@@ -30,6 +28,7 @@ from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.machine import MachineSettings
 from ordisco.settings.methods import method
 from ordisco.streams.stream import Increment, Stream
+from ordisco.words import percent
 
 METHOD = "st"  # one increment, no memory: plain supervised training
 BATCH, EPOCHS, LEAST_STEPS = 128, 10, 400
@@ -89,7 +88,7 @@ def cached_judge(
             save_judge(path, config, stream, judge, time.monotonic() - started)
     summary = RunDirectory.open(path).summary_json
     try:
-        return path, float(json.loads(files.read_plain(summary))["test_accuracy"])
+        return path, float(files.json_of(files.read_plain(summary))["test_accuracy"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OrdiscoError(f"{summary} is damaged, remove {path} to have the judge trained again: {error}") from error
 
@@ -105,16 +104,14 @@ def judge_name(stream: Stream, settings: LearnerSettings) -> str:
 def save_judge(path: Path, config: RunConfig, stream: Stream, judge: Learner, seconds: float) -> None:
     """Write the judge aside as a finished run, then rename."""
     files.remove_leftovers(path.parent, f"{path.name}.")  # of a process that was killed
-    aside = files.aside(path)
     mine = RunConfig(config.stream_name, config.stream, METHOD, config.preset, stream.seed, learner=judge.settings)
     accuracy = evaluate(judge, stream.test_after(-1))
-    with RunDirectory.create(aside, mine.to_dict(), stream.save) as run:
-        tensors, state = judge.saved()
-        place = {"learner": state, "image_shape": list(judge.image_shape), "settings": without_none(mine.to_dict())}
-        checkpoint.save(run.checkpoints, judge.total_steps, tensors, place)
-        facts = {"judge": True, "test_accuracy": accuracy, "seconds": round(seconds, 1)}
-        run.write_text("summary.md", f"A judge of generated images: {100 * accuracy:.1f} % of the test images.\n")
-        run.write_text("summary.json", json.dumps(facts, indent=2) + "\n")
-    with told_in_one_line("write", path):
-        shutil.rmtree(path, ignore_errors=True)  # no summary: a judge half removed by hand
-        os.replace(aside, path)
+    with told_in_one_line("write", path), files.written_aside(path) as partial:
+        with RunDirectory.create(partial, mine.to_dict(), stream.save) as run:
+            tensors, state = judge.saved()
+            place = {"learner": state, "image_shape": list(judge.image_shape), "settings": without_none(mine.to_dict())}
+            checkpoint.save(run.checkpoints, judge.total_steps, tensors, place)
+            facts = {"judge": True, "test_accuracy": accuracy, "seconds": round(seconds, 1)}
+            run.write_text("summary.md", f"A judge of generated images: {percent(accuracy)} of the test images.\n")
+            run.write_text("summary.json", json.dumps(facts, indent=2) + "\n")
+        files.remove(path)  # no summary: a judge half removed by hand

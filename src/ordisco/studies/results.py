@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.errors import OrdiscoError
-from ordisco.files import json_bytes, read_plain, told_in_one_line, write_atomically
+from ordisco.files import json_bytes, json_of, read_plain, told_in_one_line, write_atomically
 from ordisco.machine.cores import processor
 from ordisco.runs.directory import RunDirectory
 from ordisco.runs.summary import increments_of
@@ -56,21 +56,27 @@ class Results:
 
 def read_result(file: Path) -> Result:
     """A result file; one that is damaged is told in one line."""
-    try:
-        with told_in_one_line("read", file):
-            result = json.loads(read_plain(file))
-    except (ValueError, RecursionError) as error:
-        raise OrdiscoError(f"{file} is not JSON ({error}): put it back, or delete it") from error
+    result = read_json(file)
     if not isinstance(result, dict) or any(key not in result for key in NEEDED):
         raise OrdiscoError(f"{file} is not the result of a run: put it back, or delete it")
     return result
+
+
+def read_json(file: Path) -> Any:
+    """The content of a file that this package wrote."""
+    with told_in_one_line("read", file):
+        data = read_plain(file)
+    try:
+        return json_of(data)
+    except ValueError as error:
+        raise OrdiscoError(f"{file} is not JSON ({error}): put it back, or delete it") from error
 
 
 def outcome_of(directory: RunDirectory) -> Result:
     """The numbers of a finished run."""
     records = increments_of(directory)
     if not records:
-        raise OrdiscoError(f"{directory.metrics_file} is damaged: a finished run's records are needed")
+        raise OrdiscoError(f"{directory.metrics.file} is damaged: a finished run's records are needed")
     accuracies = [record.accuracy for record in records]
     return {
         "seconds": records[-1].total_seconds,
@@ -122,15 +128,11 @@ def code_now() -> dict[str, Any]:
 
 
 def note_code(run: Path, code: dict[str, Any]) -> list[dict[str, Any]]:
-    """Add the code of now to those that have worked on a run, which may be resumed by a later commit."""
+    """Add the current code to those that have worked on a run, which may be resumed by a later commit."""
     file = run.with_name(f"{run.name}.code.json")
-    try:
-        with told_in_one_line("read", file):
-            noted: list[dict[str, Any]] = json.loads(read_plain(file)) if file.exists() else []
-        if not isinstance(noted, list):
-            raise ValueError("no list")
-    except (ValueError, RecursionError) as error:
-        raise OrdiscoError(f"{file} is not JSON ({error}): put it back, or delete it") from error
+    noted: list[dict[str, Any]] = read_json(file) if file.exists() else []
+    if not isinstance(noted, list):
+        raise OrdiscoError(f"{file} is not a list: put it back, or delete it")
     if code not in noted:
         noted.append(code)
         write_atomically(file, json_bytes(noted))
