@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ordisco.errors import OrdiscoError
+from ordisco.errors import OrdiscoError, shown
 from ordisco.learner.memories import Shape, umb_images
 from ordisco.learner.state import TERMS, TRACE
 from ordisco.nets.flat import Flat
@@ -64,7 +64,7 @@ class Wanted:
 def check_whole(name: str, value: Any, low: int, high: int) -> int:
     """Refuse what is not a whole number from `low` to `high`; True and False are none."""
     if type(value) is not int or not low <= value <= high:
-        raise OrdiscoError(f"{name} is {_short(value)}, not a whole number from {low} to {high}")
+        raise OrdiscoError(f"{name} is {shown(value)}, not a whole number from {low} to {high}")
     return value
 
 
@@ -77,12 +77,12 @@ def check_numbers(state: Any) -> None:
             raise OrdiscoError(f"{name} is missing")
     for name in state:
         if name not in ("classes", *NUMBERS):
-            raise OrdiscoError(f"{_short(name)} is not part of a learner's state")
+            raise OrdiscoError(f"{shown(name)} is not part of a learner's state")
     for name, high in NUMBERS.items():
         check_whole(name, state[name], 1 if name == "capacity" else 0, high)
     classes = state["classes"]
     if not isinstance(classes, list):
-        raise OrdiscoError(f"classes is {_short(classes)}, not a list")
+        raise OrdiscoError(f"classes is {shown(classes)}, not a list")
     for label in classes:
         check_whole("a class", label, 0, 2**63 - 1)
     if len(set(classes)) < len(classes):
@@ -125,7 +125,7 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
             raise OrdiscoError(f"{name} is {forms[name]}, not {want}")
     for name in forms:
         if name not in wanted:
-            raise OrdiscoError(f"{_short(name)} is not part of the state of {method.title} with these settings")
+            raise OrdiscoError(f"{shown(name)} is not part of the state of {method.title} with these settings")
     images, labels = forms.get("memories.data.images"), forms.get("memories.data.labels")
     if images is not None and labels is not None and images.shape[0] != labels.shape[0]:
         raise OrdiscoError("memories.data.labels are not as many as memories.data.images")
@@ -252,8 +252,3 @@ def _check_saved(
             name, length = f"memories.generators.saved.{i}.{part}", len(getattr(sizes[capacity], part))
             if len(tensors[name]) != length:
                 raise OrdiscoError(f"{name} has {len(tensors[name])} numbers, not {length}")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,19 +1,14 @@
-"""The streams by name, as settings to check against the paper (Sec. 5.1), and how to build one."""
+"""The streams by name, as settings to check against the paper (Sec. 5.1)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ordisco.errors import UsageError, shown
 from ordisco.streams.settings import DATASETS, StreamSettings
 
-if TYPE_CHECKING:
-    pass
-
 LONGEST_NAME = 100  # characters of a path's last part in a stream's name
-
 
 _SVHN = StreamSettings(dataset="svhn", increments=30)
 _CIFAR10 = StreamSettings(dataset="cifar10", increments=30)
