@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -66,3 +67,12 @@ def some_of(names: Sequence[str], most: int) -> str:
     'cat, dog, … (3 in all)'
     """
     return ", ".join(names[:most]) + (f", … ({len(names):,} in all)" if len(names) > most else "")
+
+
+def file_name(text: str) -> str:
+    """The text with a hyphen for what a file's name had better not have.
+
+    >>> file_name("my data: 5 classes")
+    'my-data-5-classes'
+    """
+    return re.sub(r"[^\w.+-]+", "-", text, flags=re.ASCII)

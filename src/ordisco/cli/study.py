@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.cli.run import MOST_JOBS
 from ordisco.errors import OrdiscoError, UsageError
+from ordisco.runs.signals import leave_interrupts_to_parent
 
 if TYPE_CHECKING:
     from ordisco.studies.results import Results
@@ -55,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit code is 1 if a document that was checked is out of date."""
     if args.job is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+        leave_interrupts_to_parent()
     check_ranges(args, jobs=(1, MOST_JOBS))
     for option, needs in (("against", "table"), ("over", "table"), ("check", "fill")):
         if getattr(args, option) and not getattr(args, needs):

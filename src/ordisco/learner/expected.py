@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
-from ordisco.learner.memories import Shape, umb_images
+from ordisco.learner.memories import umb_images
 from ordisco.learner.state import TERMS, TRACE
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import make_generator
-from ordisco.nets.networks import Networks
+from ordisco.nets.networks import Networks, Shape
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.tensorfile import Form, forms_of
@@ -68,8 +68,8 @@ def check_whole(name: str, value: Any, low: int, high: int) -> int:
     return value
 
 
-def check_numbers(state: Any) -> None:
-    """Refuse plain values of a learner that cannot be."""
+def check_numbers(state: Any) -> dict[str, Any]:
+    """The plain values of a learner; those that cannot be are refused."""
     if not isinstance(state, dict):
         raise OrdiscoError("the learner's state is missing")
     for name in ("classes", *NUMBERS):
@@ -90,6 +90,7 @@ def check_numbers(state: Any) -> None:
     check_whole("the number of classes", len(classes), 0, state["capacity"])
     check_whole("classes_before", state["classes_before"], 0, len(classes))
     check_whole("step_in_increment", state["step_in_increment"], 0, state["total_steps"])
+    return state
 
 
 # ---------------------------------------------------------------------- forms

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ordisco.data.catalogue import not_a_dataset
 from ordisco.errors import UsageError, shown
 from ordisco.streams.settings import DATASETS, StreamSettings
 
@@ -63,8 +64,7 @@ def is_there(path: str) -> bool:
 def check_dataset(name: str) -> None:
     """Refuse what is neither a data set nor a file or folder."""
     if name not in DATASETS and not is_there(name):
-        known = ", ".join(DATASETS)
-        raise UsageError(f"data set {shown(name)} is not allowed: one of {known}, or an existing folder or .csv")
+        raise not_a_dataset(name)
 
 
 def short_name(name: str) -> str:
