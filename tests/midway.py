@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from conftest import increment_of, make_learner
-from ordisco.learner.batch import Augmentation, Batch, Pairs, Pseudo
-from ordisco.learner.classifier_step import classifier_step
+from ordisco.learner.batch import Augmentation, Batch, Judged, Pairs, Pseudo
+from ordisco.learner.classifier_step import Weights, classifier_step
 from ordisco.learner.gan_step import discriminator_loss, discriminator_step, generate, generator_step
 from ordisco.learner.learner import Learner
 from ordisco.learner.replay import replayed
@@ -81,14 +81,14 @@ def discriminate(learner: Learner, images: Drawn, labels: Pseudo | None = None) 
     """D's step at the end of the increment, with the pseudo-labels of C′ where none are given."""
     setup, state = learner.setup, learner.state
     labels = pseudo(learner, images.batch.unlabeled) if labels is None else labels
-    real, held = real_pairs(setup, images.batch, images.again), state.memories.penalty_on_D
-    return discriminator_step(setup, state.nets.gan, held, real, labels, images.generated, len(state.classes), 1.0)
+    pairs = Judged(real_pairs(setup, images.batch, images.again), labels, images.generated)
+    return discriminator_step(setup, state.nets.gan, state.memories.penalty_on_D, pairs, len(state.classes), 1.0)
 
 
 def loss_of_d(learner: Learner, images: Drawn, labels: Pseudo | None, progress: float = 1.0) -> Tensor:
     setup, gan = learner.setup, learner.state.nets.gan
-    real = real_pairs(setup, images.batch, images.again)
-    return discriminator_loss(setup, gan, real, labels, images.generated, len(learner.classes), progress)
+    pairs = Judged(real_pairs(setup, images.batch, images.again), labels, images.generated)
+    return discriminator_loss(setup, gan, pairs, len(learner.classes), progress)
 
 
 def deceive(learner: Learner, images: Drawn) -> Tensor:
@@ -102,7 +102,7 @@ def classify(learner: Learner, images: Drawn, consistency: float = 0.7, replay: 
     setup, state, (batch, _, again) = learner.setup, learner.state, images
     views = unlabeled_views(setup, state, batch.unlabeled, again)
     teacher = tuple(teach(setup, state, view) for view in views.teacher)
-    return classifier_step(setup, state, learner.pools, batch, again, views, teacher, consistency, replay)
+    return classifier_step(setup, state, learner.pools, batch, again, views, teacher, Weights(consistency, replay))
 
 
 def touched(learner: Learner) -> set[str]:

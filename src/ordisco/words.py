@@ -1,7 +1,8 @@
-"""Numbers in words for people: shares, durations, sizes."""
+"""Words for people: shares, durations, sizes, names cut short."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -57,3 +58,21 @@ def shortened(text: str, length: int) -> str:
     """The text in one line, or its beginning and an ellipsis where it is longer than `length`."""
     text = one_line(text[: 2 * length])
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """`a, b, c`, or the first and how many there are.
+
+    >>> some_of(["cat", "dog", "fox"], 2)
+    'cat, dog, … (3 in all)'
+    """
+    return ", ".join(names[:most]) + (f", … ({len(names):,} in all)" if len(names) > most else "")
+
+
+def file_name(text: str) -> str:
+    """The text with a hyphen for what a file's name had better not have.
+
+    >>> file_name("my data: 5 classes")
+    'my-data-5-classes'
+    """
+    return re.sub(r"[^\w.+-]+", "-", text, flags=re.ASCII)

@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.coverage import density_coverage, in_balls, nearest_radii
+from ordisco.evaluation.coverage import CHUNK, DensityCoverage, K, in_balls, nearest_radii
 
 REAL = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
 
 
 def line(*values: float) -> Tensor:
     return torch.tensor(values)[:, None]
+
+
+def density_coverage(real: Tensor, generated: Tensor, k: int = K, chunk: int = CHUNK) -> DensityCoverage:
+    return in_balls(real, nearest_radii(real, k, chunk), generated, k, chunk)
 
 
 def test_radii_by_hand() -> None:

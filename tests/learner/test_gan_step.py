@@ -92,7 +92,7 @@ def test_pseudo_labelled_pairs_are_real_only_after_their_start(progress: float, 
     p = pseudo(learner, images.x_u)
     found = loss_of_d(learner, images, p, progress)
     always = ready(pseudo_real=0.6 if counted else 0.0, pseudo_real_start=0.0)
-    always.state.nets.gan.D.flat.copy(learner.state.nets.gan.D.flat)
+    always.state.nets.gan.D.flat.load("D", learner.state.nets.gan.D.flat.state("D"))
     torch.testing.assert_close(found, loss_of_d(always, images, p, progress))
 
 

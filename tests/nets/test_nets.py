@@ -397,9 +397,6 @@ def test_flat_state_comes_back():
     second.load("C", {name: tensor.clone() for name, tensor in first.state("C").items()})
     assert torch.equal(second.theta, first.theta)
     assert second.module[1].running_mean.tolist() == [7, 7]
-    third = Flat(norm_net())
-    third.copy(first)
-    assert torch.equal(third.module[0].weight, first.module[0].weight)
 
 
 def test_adam_on_the_flat_vector_is_adam_on_the_parameters():

@@ -8,6 +8,7 @@ from typing import Any
 
 from ordisco.cli.options import check_ranges, given
 from ordisco.settings.machine import MachineSettings
+from ordisco.streams.settings import MOST_INCREMENTS
 
 PRESETS = ("small", "paper")
 
@@ -38,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Measure and print."""
-    check_ranges(args, rounds=(1, 10_000), increments=(1, 32_000))
+    check_ranges(args, rounds=(1, 10_000), increments=(1, MOST_INCREMENTS))
     machine = MachineSettings(**given(args, MachineSettings))
     presets = tuple(args.preset or PRESETS)
     if args.profile:

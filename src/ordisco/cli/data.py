@@ -13,6 +13,7 @@ from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, readable
 from ordisco.streams.catalogue import check_dataset
 from ordisco.streams.settings import DATASETS
+from ordisco.words import size
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -129,4 +130,4 @@ def _show(rows: list[dict[str, Any]], as_json: bool, title: str) -> None:
 
 def _file_text(file: dict[str, Any]) -> str:
     name = Path(file["path"]).name
-    return f"{name}  {file['bytes'] / 2**20:,.0f} MiB" if file["bytes"] is not None else f"{name}  (not there)"
+    return f"{name}  {size(file['bytes'])}" if file["bytes"] is not None else f"{name}  (not there)"

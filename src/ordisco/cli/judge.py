@@ -9,6 +9,7 @@ from ordisco.cli.options import path as path_of
 from ordisco.errors import UsageError
 from ordisco.runs.config import FIELDS, RunConfig
 from ordisco.runs.presets import PRESETS
+from ordisco.settings.fields import MOST_SEED
 from ordisco.streams.settings import StreamSettings
 
 POINTS, DRAWN, MOST = 5_000, 1_000, 10**8
@@ -44,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Judge, or train a judge."""
-    check_ranges(args, points=(1, MOST), drawn=(0, MOST), seed=(0, 2**32 - 1))
+    check_ranges(args, points=(1, MOST), drawn=(0, MOST), seed=(0, MOST_SEED))
     if args.out is None:
         raise UsageError("--out DIR is missing: where the results are to be kept")
     if args.train is not None:

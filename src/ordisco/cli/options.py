@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -80,13 +80,12 @@ def add_settings(
     cls: type[Settings],
     default: str = "default",
     note: str | None = None,
-    skip: Iterable[str] = (),
 ) -> None:
     """One option a field; one that is not given leaves the field to the stream, the preset or the default."""
     title = cls.__doc__.splitlines()[0].rstrip(".") if cls.__doc__ else cls.__name__
     group = parser.add_argument_group(title, note)
     for field in dataclasses.fields(cls):
-        if field.name in skip or not field.metadata:
+        if not field.metadata:
             continue
         kind, _ = value_type(cls, field.name)
         text, choices = described(cls, field, default), choices_of(cls, field.name) or None

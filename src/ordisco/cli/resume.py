@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from pathlib import Path
 
 from ordisco.cli.options import path as path_of
 from ordisco.cli.run import check_numbers
+from ordisco.runs.signals import leave_interrupts_to_parent
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> None:
     """Find out what the directory holds and finish it."""
     if args.job is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+        leave_interrupts_to_parent()
     check_numbers(args)
     from ordisco.cli.run import show_comparison, tell_where
     from ordisco.machine.processes import start

@@ -12,6 +12,7 @@ from ordisco.cli.options import path as path_of
 from ordisco.errors import UsageError, shown
 from ordisco.runs.config import DEMO_STREAM, FIELDS, RunConfig
 from ordisco.runs.presets import PRESETS
+from ordisco.settings.fields import MOST_SEED
 from ordisco.settings.learner import GROUPS
 from ordisco.settings.machine import MachineSettings
 from ordisco.settings.methods import METHODS
@@ -119,7 +120,7 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
 
 def check_numbers(args: argparse.Namespace) -> None:
     """Refuse numbers out of range."""
-    check_ranges(args, seed=(0, 2**32 - 1), seeds=(1, MOST_RUNS), max_steps=(1, MOST_STEPS), jobs=(1, MOST_JOBS))
+    check_ranges(args, seed=(0, MOST_SEED), seeds=(1, MOST_RUNS), max_steps=(1, MOST_STEPS), jobs=(1, MOST_JOBS))
 
 
 def tell_where(display: Display, path: Path, complete: bool) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ordisco.cli.options import add_settings, check_ranges, given
 from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError
+from ordisco.settings.fields import MOST_SEED
 from ordisco.streams.build import build_stream
 from ordisco.streams.catalogue import STREAMS, short_name, stream_settings
-from ordisco.streams.settings import DATASETS, StreamSettings
+from ordisco.streams.settings import DATASETS, StreamSettings, name_of_increment
 
 if TYPE_CHECKING:
     from ordisco.streams.stream import Stream
@@ -45,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Build the stream and show it."""
-    check_ranges(args, seed=(0, 2**32 - 1))
+    check_ranges(args, seed=(0, MOST_SEED))
     settings = dataclasses.replace(stream_settings(args.name), **given(args, StreamSettings))
     stream = build_stream(settings, short_name(args.name), args.seed, args.data_dir)
     if args.check:
@@ -70,25 +71,24 @@ def _print_table(stream: Stream) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ordisco.words import shortened
+    from ordisco.words import shortened, some_of
 
     summary = stream.summary()
-    new_class = stream.scenario == "new-class"
-    title = f"{shortened(stream.name, 60)} · {'New Class' if new_class else 'New Instance'} · seed {stream.seed}"
+    scenario = "New Class" if stream.scenario == "new-class" else "New Instance"
+    title = f"{shortened(stream.name, 60)} · {scenario} · seed {stream.seed}"
     table = Table(title=Text(title, style="table.title"))
-    for column in ("task" if new_class else "increment", "images", "labelled", "a class"):
+    for column in (name_of_increment(stream.scenario), "images", "labelled", "a class"):
         table.add_column(column, justify="right")
     table.add_column("classes")
     for index, row in enumerate(summary["increments"], start=1):
         counts = sorted(set(row["labels_per_class"].values()))
         names = [shortened(name, 40) for name in row["classes"]]
-        more = f", … ({len(names)})" if len(names) > CLASSES_SHOWN else ""
         table.add_row(
             str(index),
             f"{row['images']:,}",
             f"{row['labeled']:,}",
             "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)]),
-            Text(", ".join(names[:CLASSES_SHOWN]) + more),
+            Text(some_of(names, CLASSES_SHOWN)),
         )
     table.add_section()
     images = sum(row["images"] for row in summary["increments"])

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
+from ordisco.cli.run import MOST_JOBS
 from ordisco.errors import OrdiscoError, UsageError
+from ordisco.runs.signals import leave_interrupts_to_parent
 
 if TYPE_CHECKING:
     from ordisco.studies.results import Results
     from ordisco.studies.study import Row, Study
-
-MOST_JOBS = 1_024
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit code is 1 if a document that was checked is out of date."""
     if args.job is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+        leave_interrupts_to_parent()
     check_ranges(args, jobs=(1, MOST_JOBS))
     for option, needs in (("against", "table"), ("over", "table"), ("check", "fill")):
         if getattr(args, option) and not getattr(args, needs):
@@ -148,23 +147,18 @@ def list_rows(rows: tuple[Row, ...], results: Results, work: Path) -> None:
 
 def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path) -> None:
     """Draw a line for each row: mean and standard deviation over seeds."""
-    from collections.abc import Sequence
-
     from ordisco.report.curves import accuracy_curves
-    from ordisco.studies.table import grouped
+    from ordisco.streams.settings import name_of_increment
+    from ordisco.studies.table import curves_of, grouped
 
     streams = grouped(results.read_all(rows))
     if not streams:
         raise OrdiscoError(f"{study.title!r} has no results yet: make the runs first")
     if len(streams) > 1:
         raise UsageError(f"the rows are of {len(streams)} streams, a figure is of one: choose rows with --only")
-    curves: dict[str, Sequence[Sequence[float]]] = {
-        group.name: [result["accuracies"] for result in group.results.values()]
-        for groups in streams.values()
-        for group in groups
-    }
-    x_label = "task" if rows[0].config.stream.scenario == "new-class" else "increment"
-    accuracy_curves(path, curves, x_label, study.title)
+    [groups] = streams.values()
+    x_label = name_of_increment(rows[0].config.stream.scenario)
+    accuracy_curves(path, curves_of(groups), x_label, study.title)
     print(path)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ordisco.errors import UsageError
+from ordisco.errors import UsageError, shown
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,14 @@ CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in TABLE}
 OWN = Entry("own", "own", flip=False, translate=4)  # a user's own folder or CSV file
 
 
+def not_a_dataset(name: str) -> UsageError:
+    """The error for what is neither a data set nor one's own data."""
+    known = ", ".join(CATALOGUE)
+    return UsageError(f"data set {shown(name)} is not allowed: one of {known}, or an existing folder or .csv")
+
+
 def entry_of(name: str) -> Entry:
     """The row of a data set that has a name."""
     if name not in CATALOGUE:
-        raise UsageError(f"data set {name!r} is not allowed: one of {', '.join(CATALOGUE)}")
+        raise UsageError(f"data set {shown(name)} is not allowed: one of {', '.join(CATALOGUE)}")
     return CATALOGUE[name]

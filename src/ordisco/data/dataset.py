@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError, UsageError
+from ordisco.words import some_of
 
 UNLABELED = -1
+NAMES_SHOWN = 12  # classes that an error lists
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def choose_classes(
         position = {folded(name): index for index, name in enumerate(available)}
         for name in names:
             if folded(name) not in position:
-                raise UsageError(f"classes: {source} has no class {name!r}; it has {_shortened(available)}")
+                raise UsageError(f"classes: {source} has no class {name!r}; it has {some_of(available, NAMES_SHOWN)}")
         chosen = [position[folded(name)] for name in names]
         if len(set(chosen)) != len(chosen):
             raise UsageError(f"classes: a class is named twice in {', '.join(names)}")
@@ -150,8 +152,3 @@ def natural_order(names: Sequence[str]) -> list[str]:
         return [(0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part) for part in parts]
 
     return sorted(names, key=lambda name: (key(name), name))
-
-
-def _shortened(names: Sequence[str], limit: int = 12) -> str:
-    more = f", … ({len(names)} in all)" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 from ordisco.data import own, pixels
 from ordisco.data.cache import Decoded, cached, key_of
-from ordisco.data.catalogue import CATALOGUE, OWN, Entry
+from ordisco.data.catalogue import CATALOGUE, OWN, Entry, not_a_dataset
 from ordisco.data.dataset import Dataset, Split, choose_classes, select_classes
 from ordisco.data.sources import data_directory, differences, obtain
 from ordisco.errors import UsageError
@@ -104,9 +104,7 @@ def read_own(name: str, root: Path, size: int | None, seed: int, strict: bool, f
     """A user's own images, from the cache if nothing about them has changed."""
     source = Path(os.path.expanduser(name))
     if not (os.path.isdir(source) or (os.path.isfile(source) and source.suffix.lower() == ".csv")):
-        raise UsageError(
-            f"data set {name!r} is not allowed: one of {', '.join(CATALOGUE)}, or an existing folder or .csv"
-        )
+        raise not_a_dataset(name)
     images = own.list_images(source)
     listing = [(image.label, image.test) for image in images]
     key = key_of([image.path for image in images], listing, size, seed, strict)

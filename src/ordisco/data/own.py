@@ -16,6 +16,7 @@ from ordisco.data import pixels
 from ordisco.data.cache import Decoded
 from ordisco.data.dataset import UNLABELED, Split, folded, hold_out, natural_order
 from ordisco.errors import OrdiscoError
+from ordisco.words import some_of
 
 DEFAULT_SIZE = 32
 TEST_SHARE = 0.2
@@ -207,8 +208,7 @@ def _check_counts(
 def _skipped_note(source: Path, skipped: Sequence[str]) -> tuple[str, ...]:
     if not skipped:
         return ()
-    more = f" and {len(skipped) - NAMES_SHOWN} more" if len(skipped) > NAMES_SHOWN else ""
-    return (f"{source}: {len(skipped)} unreadable images skipped: {', '.join(skipped[:NAMES_SHOWN])}{more}",)
+    return (f"{source}: {len(skipped)} unreadable images skipped: {some_of(skipped, NAMES_SHOWN)}",)
 
 
 def _part(array: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> Split:

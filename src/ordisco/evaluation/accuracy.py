@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,12 @@ class Evaluation:
 
     confusion: Tensor  # (classes, classes): true class down, predicted class across; counts
 
+    @staticmethod
+    def of(truth: Tensor, predicted: Tensor, num_classes: int) -> Evaluation:
+        """Count how often each class was predicted for each true one."""
+        counts = torch.bincount(truth.cpu() * num_classes + predicted.cpu(), minlength=num_classes**2)
+        return Evaluation(counts.view(num_classes, num_classes))
+
     @property
     def accuracy(self) -> float:
         """The share of images that C′ labels rightly."""
@@ -37,9 +44,7 @@ def assess(learner: Learner, test: Split, num_classes: int) -> Evaluation:
     """Predict the test images with C′ and count."""
     if not len(test):
         raise OrdiscoError("there are no test images to evaluate on")
-    predicted = learner.predict(test.images).cpu()
-    counts = torch.bincount(test.labels.cpu() * num_classes + predicted, minlength=num_classes**2)
-    return Evaluation(counts.view(num_classes, num_classes))
+    return Evaluation.of(test.labels, learner.predict(test.images), num_classes)
 
 
 def evaluate(learner: Learner, test: Split) -> float:
@@ -58,8 +63,13 @@ def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed
     """How many generated images a fixed classifier gives the label they were drawn for; None without a generator."""
     if not learner.has_generator:
         return None
-    labels = torch.tensor(learner.classes).repeat(-(-count // len(learner.classes)))[:count]
+    labels = evenly(learner.classes, count)
     return share(judge.predict(learner.sample(labels, seed)).cpu() == labels)
+
+
+def evenly(classes: Sequence[int], count: int) -> Tensor:
+    """So many labels, the classes in turn."""
+    return torch.tensor(classes).repeat(-(-count // len(classes)))[:count]
 
 
 def share(right: Tensor) -> float:

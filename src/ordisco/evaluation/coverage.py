@@ -42,13 +42,8 @@ def nearest_radii(real: Tensor, k: int = K, chunk: int = CHUNK) -> Tensor:
     return torch.cat(radii)
 
 
-def density_coverage(real: Tensor, generated: Tensor, k: int = K, chunk: int = CHUNK) -> DensityCoverage:
-    """Density and coverage of generated points (m, d) among real ones (n, d)."""
-    return in_balls(real, nearest_radii(real, k, chunk), generated, k, chunk)
-
-
 def in_balls(real: Tensor, radii: Tensor, generated: Tensor, k: int = K, chunk: int = CHUNK) -> DensityCoverage:
-    """The same where the radii are known, for several sets of generated points."""
+    """Density and coverage of generated points (m, d) among real ones (n, d), whose `nearest_radii` are given."""
     check_points(generated, "generated")
     if generated.shape[1] != real.shape[1]:
         raise OrdiscoError(f"generated points have {generated.shape[1]} features, real ones {real.shape[1]}")

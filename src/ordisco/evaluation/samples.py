@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.accuracy import Evaluation
+from ordisco.evaluation.accuracy import Evaluation, evenly
 from ordisco.evaluation.coverage import K, in_balls, nearest_radii
 from ordisco.learner.buffers import Reservoir
 from ordisco.learner.learner import Learner
@@ -62,8 +62,7 @@ def sample_accuracy(learner: Learner, judge: Learner, per_class: int = SAMPLES_P
     check_generator(learner)
     classes = 1 + max(*learner.classes, *judge.classes)
     asked = torch.tensor(sorted(learner.classes)).repeat_interleave(per_class)
-    seen = judge.predict(learner.sample(asked, seed)).cpu()
-    return Evaluation(torch.bincount(asked * classes + seen, minlength=classes**2).view(classes, classes))
+    return Evaluation.of(asked, judge.predict(learner.sample(asked, seed)), classes)
 
 
 def seen_images(stream: Stream, learner: Learner, seed: int = 0) -> Images:
@@ -100,8 +99,7 @@ def coverings(
 
 def generate(learner: Learner, count: int, seed: int = 0) -> Tensor:
     """Images of G, the same number (but one) of every class seen."""
-    labels = torch.tensor(sorted(learner.classes)).repeat(-(-count // len(learner.classes)))[:count]
-    return learner.sample(labels, seed)
+    return learner.sample(evenly(sorted(learner.classes), count), seed)
 
 
 def some(images: Tensor, count: int, seed: int = 0) -> Tensor:

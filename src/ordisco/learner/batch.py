@@ -28,6 +28,14 @@ class Pseudo(NamedTuple):
     p: Tensor
 
 
+class Judged(NamedTuple):
+    """The pairs (image, class) that D sees in one step."""
+
+    real: Pairs
+    pseudo: Pseudo | None  # None where an increment has no unlabelled images
+    generated: Pairs
+
+
 @dataclass(frozen=True)
 class Batch:
     """The real images of one step."""

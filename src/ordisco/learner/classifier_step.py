@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -17,6 +19,13 @@ from ordisco.maths.unlabeled.base import Views
 from ordisco.nets.network import Network
 
 
+class Weights(NamedTuple):
+    """How much the terms of C that ramp up weigh at a step."""
+
+    consistency: float
+    replay: float
+
+
 def classifier_step(
     setup: Setup,
     state: State,
@@ -25,8 +34,7 @@ def classifier_step(
     replayed: Pairs | None,
     views: Views,
     teacher: tuple[Tensor, ...],
-    consistency_weight: float,
-    replay_weight: float,
+    weights: Weights,
 ) -> dict[str, Tensor]:
     """The step of C; returns the value of each of its loss terms."""
     C, penalty = state.nets.C, state.memories.penalty_on_C
@@ -46,13 +54,13 @@ def classifier_step(
     if views.student and setup.unlabeled_loss is not None:
         targets = setup.unlabeled_loss.targets(tuple(student), teacher)
         targets = aligned_targets(setup, state, pools, targets, n_u)
-        per_image = consistency_weight * setup.unlabeled_loss.loss(tuple(student), targets)
+        per_image = weights.consistency * setup.unlabeled_loss.loss(tuple(student), targets)
         unlabeled = per_image[:n_u].mean() if n_u else unlabeled
     if replayed is not None:
         # The first view of a replayed image serves as labelled and as unlabelled data.
         start = n_u if views.student else 0
         more = setup.settings.replay.replay_unlabeled
-        replay = replay_weight * losses.replay(student[0][start:], replayed.y, per_image[start:], more)
+        replay = weights.replay * losses.replay(student[0][start:], replayed.y, per_image[start:], more)
     loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
     if setup.method.head == "cosine":
         loss = loss + unified_terms(setup, state, x, features, batch.labeled)

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ordisco.errors import OrdiscoError
-from ordisco.learner.memories import Shape, umb_images
+from ordisco.errors import OrdiscoError, shown
+from ordisco.learner.memories import umb_images
 from ordisco.learner.state import TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import make_generator
-from ordisco.nets.networks import Networks
+from ordisco.nets.networks import Networks, Shape
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.tensorfile import Form, forms_of
@@ -65,12 +65,12 @@ class Wanted:
 def check_whole(name: str, value: Any, low: int, high: int) -> int:
     """Refuse what is not a whole number from `low` to `high`; True and False are none."""
     if type(value) is not int or not low <= value <= high:
-        raise OrdiscoError(f"{name} is {_short(value)}, not a whole number from {low} to {high}")
+        raise OrdiscoError(f"{name} is {shown(value)}, not a whole number from {low} to {high}")
     return value
 
 
-def check_numbers(state: Any) -> None:
-    """Refuse plain values of a learner that cannot be."""
+def check_numbers(state: Any) -> dict[str, Any]:
+    """The plain values of a learner; those that cannot be are refused."""
     if not isinstance(state, dict):
         raise OrdiscoError("the learner's state is missing")
     for name in ("classes", *NUMBERS):
@@ -78,12 +78,12 @@ def check_numbers(state: Any) -> None:
             raise OrdiscoError(f"{name} is missing")
     for name in state:
         if name not in ("classes", *NUMBERS):
-            raise OrdiscoError(f"{_short(name)} is not part of a learner's state")
+            raise OrdiscoError(f"{shown(name)} is not part of a learner's state")
     for name, high in NUMBERS.items():
         check_whole(name, state[name], 1 if name == "capacity" else 0, high)
     classes = state["classes"]
     if not isinstance(classes, list):
-        raise OrdiscoError(f"classes is {_short(classes)}, not a list")
+        raise OrdiscoError(f"classes is {shown(classes)}, not a list")
     for label in classes:
         check_whole("a class", label, 0, 2**63 - 1)
     if len(set(classes)) < len(classes):
@@ -91,6 +91,7 @@ def check_numbers(state: Any) -> None:
     check_whole("the number of classes", len(classes), 0, state["capacity"])
     check_whole("classes_before", state["classes_before"], 0, len(classes))
     check_whole("step_in_increment", state["step_in_increment"], 0, state["total_steps"])
+    return state
 
 
 # ---------------------------------------------------------------------- forms
@@ -126,7 +127,7 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
             raise OrdiscoError(f"{name} is {forms[name]}, not {want}")
     for name in forms:
         if name not in wanted:
-            raise OrdiscoError(f"{_short(name)} is not part of the state of {method.title} with these settings")
+            raise OrdiscoError(f"{shown(name)} is not part of the state of {method.title} with these settings")
     images, labels = forms.get("memories.data.images"), forms.get("memories.data.labels")
     if images is not None and labels is not None and images.shape[0] != labels.shape[0]:
         raise OrdiscoError("memories.data.labels are not as many as memories.data.images")
@@ -253,8 +254,3 @@ def _check_saved(
             name, length = f"memories.generators.saved.{i}.{part}", len(getattr(sizes[capacity], part))
             if len(tensors[name]) != length:
                 raise OrdiscoError(f"{name} has {len(tensors[name])} numbers, not {length}")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"

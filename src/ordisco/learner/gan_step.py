@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ordisco.data import augment
-from ordisco.learner.batch import Pairs, Pseudo
+from ordisco.learner.batch import Judged, Pairs
 from ordisco.learner.generators import draw_noise
 from ordisco.learner.state import Setup
 from ordisco.learner.update import update
@@ -25,18 +25,11 @@ def generate(setup: Setup, gan: Gan, classes: int) -> Pairs:
 
 
 def discriminator_step(
-    setup: Setup,
-    gan: Gan,
-    penalty: Penalty | None,
-    real: Pairs,
-    pseudo: Pseudo | None,
-    generated: Pairs,
-    classes: int,
-    progress: float,
+    setup: Setup, gan: Gan, penalty: Penalty | None, pairs: Judged, classes: int, progress: float
 ) -> tuple[Tensor, Tensor]:
     """Eqs. 4 and 8: one call of D on all images. Returns the value of Eq. 4 and of the penalty."""
     D = gan.D
-    loss = discriminator_loss(setup, gan, real, pseudo, generated, classes, progress)
+    loss = discriminator_loss(setup, gan, pairs, classes, progress)
     loss.backward()
     held = loss.new_zeros(()) if penalty is None else penalty.value(D.flat.theta)
     update(setup, D, penalty)
@@ -44,10 +37,9 @@ def discriminator_step(
     return loss.detach(), held
 
 
-def discriminator_loss(
-    setup: Setup, gan: Gan, real: Pairs, pseudo: Pseudo | None, generated: Pairs, classes: int, progress: float
-) -> Tensor:
+def discriminator_loss(setup: Setup, gan: Gan, pairs: Judged, classes: int, progress: float) -> Tensor:
     """Eq. 4 on one mini-batch: labelled pairs, pseudo-labelled ones, generated ones."""
+    real, pseudo, generated = pairs
     s, n_g = setup.settings.gan, len(generated.y)
     images = [real.x] + ([] if pseudo is None else [pseudo.x]) + [generated.x.detach()]
     d = scores(setup, gan, torch.cat(images), classes)

@@ -16,10 +16,9 @@ from ordisco.maths.stabilize import Stabilizer
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import AnyGenerator, make_generator
 from ordisco.nets.network import Layout, Network
+from ordisco.nets.networks import Shape
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
-
-Shape = tuple[int, int, int]
 
 
 def umb_images(method: Method, settings: LearnerSettings, image_shape: Shape, num_classes: int) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ordisco.learner.batch import Batch, Pairs
-from ordisco.learner.classifier_step import classifier_step
+from ordisco.learner.batch import Batch, Judged, Pairs
+from ordisco.learner.classifier_step import Weights, classifier_step
 from ordisco.learner.gan_step import discriminator_step, generate, generator_step
 from ordisco.learner.pools import Pools
 from ordisco.learner.replay import replay_ramp, replayed
@@ -25,8 +25,10 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     """D, G, C, then C′, which change `state`; returns the value of each loss term."""
     s, gan, nets = setup.settings, state.nets.gan, state.nets
     progress = state.step / setup.steps_of(state.increments)
-    replay_weight = s.replay.replay_weight * replay_ramp(progress, s.replay.replay_start, s.replay.replay_ramp)
-    consistency_weight = s.unlabeled.consistency_weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp)
+    weights = Weights(
+        consistency=s.unlabeled.consistency_weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp),
+        replay=s.replay.replay_weight * replay_ramp(progress, s.replay.replay_start, s.replay.replay_ramp),
+    )
     terms: dict[str, Tensor] = {}
 
     setup.seed_step(state.total_steps, "data")
@@ -38,7 +40,7 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
             extra_discriminator_step(setup, state, pools, gan, progress)
         generated = generate(setup, gan, len(state.classes))
     again: Pairs | None = None
-    if replay_weight > 0 or setup.method.replay == "offline-last":  # there, also D learns from replayed images
+    if weights.replay > 0 or setup.method.replay == "offline-last":  # there, also D learns from replayed images
         again = replayed(setup, state, generated, progress)
 
     setup.seed_step(state.total_steps, "classifier")
@@ -46,13 +48,13 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     teacher = tuple(teach(setup, state, view) for view in views.teacher)
     if gan is not None and generated is not None:
         pseudo = pseudo_labels(setup, state, pools, batch.unlabeled, teacher)
-        held, real = state.memories.penalty_on_D, real_pairs(setup, batch, again)
+        pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
         terms["discriminator"], terms["penalty"] = discriminator_step(
-            setup, gan, held, real, pseudo, generated, len(state.classes), progress
+            setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress
         )
         terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
     setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels
-    terms |= classifier_step(setup, state, pools, batch, again, views, teacher, consistency_weight, replay_weight)
+    terms |= classifier_step(setup, state, pools, batch, again, views, teacher, weights)
     decay = min(s.classifier.ema, 1 - 1 / (state.total_steps + 1))
     nets.teacher.flat.average(nets.C.flat, decay)
     return terms
@@ -66,8 +68,8 @@ def extra_discriminator_step(setup: Setup, state: State, pools: Pools, gan: Gan,
         generated = generate(setup, gan, classes)
     again = replayed(setup, state, generated, progress) if setup.method.replay == "offline-last" else None
     pseudo = pseudo_labels(setup, state, pools, batch.unlabeled)
-    real = real_pairs(setup, batch, again)
-    discriminator_step(setup, gan, state.memories.penalty_on_D, real, pseudo, generated, classes, progress)
+    pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
+    discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, classes, progress)
 
 
 def real_pairs(setup: Setup, batch: Batch, again: Pairs | None) -> Pairs:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+CPU_INFO = Path("/proc/cpuinfo")
 MEMORY = 2**30  # bytes that a run should have to itself, at least
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
@@ -19,22 +20,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def processor(info: Path = Path("/proc/cpuinfo")) -> str:
+def processor() -> str:
     """The processor's name, as far as the system tells."""
-    with contextlib.suppress(OSError):
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return entry(CPU_INFO, "model name") or platform.processor() or platform.machine()
 
 
-def bf16_flags(info: Path = Path("/proc/cpuinfo")) -> list[str]:
+def bf16_flags(info: Path = CPU_INFO) -> list[str]:
     """The processor's flags that speak of bf16, as far as the system tells; what they promise need not hold."""
+    return [word for word in entry(info, "flags", "features").split() if "bf16" in word]
+
+
+def entry(info: Path, *names: str) -> str:
+    """The first entry of one of these names in Linux's description of its processors; empty where there is none."""
     with contextlib.suppress(OSError):
         for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith(("flags", "features")):
-                return [word for word in line.partition(":")[2].split() if "bf16" in word]
-    return []
+            if line.lower().startswith(names):
+                return line.partition(":")[2].strip()
+    return ""
 
 
 def memory(limits: Sequence[Path] = LIMITS) -> int | None:

@@ -19,13 +19,6 @@ from ordisco.data.pixels import normalize
 from ordisco.maths.per_image import mean_per_image_gradient
 from ordisco.settings.methods import PenaltyName, PenaltyOn
 
-PAPER_GRIDS: dict[str, tuple[float, ...]] = {
-    "ewc": (0.1, 1, 10, 100),
-    "si": (0.1, 1, 10, 100),
-    "mas": (1e-6, 1e-4, 1e-2, 1),
-}
-"""The values of λ that the paper searched (Appendix B)."""
-
 
 def quadratic(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) -> Tensor:
     """λ Σ_i Ω_i (θ_i − θ*_i)²; for D, with ξ for Ω, the second term of Eq. 8."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from ordisco.errors import OrdiscoError
+from ordisco.nets.modes import running
 
 
 def mean_per_image_gradient(
@@ -39,17 +40,12 @@ def mean_per_image_gradient(
     gradients = vmap(grad(image_loss), in_dims=(None, 0))
     total = torch.cat([torch.zeros_like(parameter).flatten() for parameter in parameters.values()])
     count = 0
-    training = [part.training for part in module.modules()]
-    module.eval()
-    try:
+    with running(module, norms=False, others=False):
         for batch in batches:
             for rows in zip(*(tensor.split(chunk) for tensor in batch), strict=True):
                 per_image = gradients(parameters, rows)
                 total += torch.cat([_power_sum(per_image[name], power).flatten() for name in parameters])
                 count += len(rows[0])
-    finally:
-        for part, was in zip(module.modules(), training, strict=True):
-            part.training = was
     if count == 0:
         raise OrdiscoError("no images to measure gradients on: the increment needs at least one")
     return total / count

@@ -61,12 +61,6 @@ class Flat:
         self.theta.lerp_(other.theta, 1.0 - decay)
         self.buffers.lerp_(other.buffers, 1.0 - decay)
 
-    @torch.no_grad()
-    def copy(self, other: Flat) -> None:
-        """Take over parameters and buffers of a network of the same shape."""
-        self.theta.copy_(other.theta)
-        self.buffers.copy_(other.buffers)
-
     def state(self, name: str) -> dict[str, Tensor]:
         """What a checkpoint holds of this network."""
         return {f"{name}.theta": self.theta, f"{name}.buffers": self.buffers}

@@ -38,9 +38,9 @@ class Board(Protocol):
         """All runs have ended or were broken off."""
 
 
-def make_board(stream: TextIO | None = None) -> Board:
-    """Bars if `stream` (standard output) is a terminal, plain lines otherwise."""
-    stream = guarded(stream or sys.stdout)
+def make_board() -> Board:
+    """Bars if standard output is a terminal, plain lines otherwise."""
+    stream = guarded(sys.stdout)
     if not isinstance(make_display(stream), LiveDisplay):
         return PlainBoard(stream)
     from rich.console import Console

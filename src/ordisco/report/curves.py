@@ -23,8 +23,8 @@ LABEL_SIZE = 10
 def accuracy_curves(path: Path, curves: Mapping[str, Curve], xlabel: str = "increment", title: str = "") -> None:
     """Draw accuracies, given as shares from 0 to 1, in percent.
 
-    A method has one value an increment, or a list of such lists, one a seed: then the line is their mean and
-    the band one sample standard deviation. Seeds of different length are cut to the shortest.
+    A method has a list of values, one per increment, or such a list per seed: then the line is their mean and the
+    band one sample standard deviation. Seeds of different length are cut to the shortest.
     """
     runs = {name: percentages(curve) for name, curve in curves.items()}
     figure = new_figure(8, 4.5)
@@ -45,7 +45,7 @@ def accuracy_curves(path: Path, curves: Mapping[str, Curve], xlabel: str = "incr
 
 
 def percentages(curve: Curve) -> NDArray[np.float64]:
-    """A seed a row, an increment a column."""
+    """A row per seed, a column per increment."""
     seeds = curve if np.ndim(curve[0]) else [curve]
     shortest = min(np.size(row) for row in seeds)
     return 100 * np.stack([np.asarray(row, dtype=float)[:shortest] for row in seeds])

@@ -153,7 +153,7 @@ class SilentDisplay(PlainDisplay):
 
 
 class LiveDisplay:
-    """Lines for what is done, and below them a bar with the losses of now; redrawn by `step`, no thread."""
+    """Lines for what is done, and below them a bar with the latest losses; redrawn by `step`, no thread."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._clock = console, clock

@@ -11,7 +11,7 @@ from typing import Any
 
 from ordisco.errors import OrdiscoError, UsageError, shown
 from ordisco.runs.presets import preset, preset_learner, preset_of, preset_stream, preset_threads
-from ordisco.settings.fields import Settings, fault_of_path, fault_of_text
+from ordisco.settings.fields import MOST_SEED, Settings, fault_of_path, fault_of_text
 from ordisco.settings.learner import GROUPS, LearnerSettings
 from ordisco.settings.machine import MachineSettings
 from ordisco.settings.methods import method
@@ -40,8 +40,8 @@ class RunConfig:
             raise UsageError(
                 f"stream_name = {shown(self.stream_name)} is not allowed: a text without control characters"
             )
-        if type(self.seed) is not int or not 0 <= self.seed < 2**32:
-            raise UsageError(f"seed = {shown(self.seed)} is not allowed: from 0 to {2**32 - 1}")
+        if type(self.seed) is not int or not 0 <= self.seed <= MOST_SEED:
+            raise UsageError(f"seed = {shown(self.seed)} is not allowed: from 0 to {MOST_SEED}")
 
     @staticmethod
     def resolve(

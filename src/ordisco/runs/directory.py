@@ -23,6 +23,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.files import PARTIAL, told_in_one_line
 from ordisco.runs import unchanged
 from ordisco.runs.metrics import Metrics
+from ordisco.words import file_name
 
 LOCK = ".lock"
 BUSY = "another run is writing into"  # how the error begins where another process holds the lock
@@ -33,7 +34,7 @@ CHECKSUM = re.compile(r"# sha256 ([0-9a-f]{64})\b")
 
 def default_path(stream: str, method: str, seed: int, root: Path = Path("runs")) -> Path:
     """`runs/<stream>-<method>-seed<seed>`, with -2, -3, … where that is taken."""
-    name = re.sub(r"[^\w.+-]+", "-", f"{stream}-{method}-seed{seed}", flags=re.ASCII).strip("-.")
+    name = file_name(f"{stream}-{method}-seed{seed}").strip("-.")
     path, copy = root / name, 1
     while path.exists():
         copy += 1

@@ -184,7 +184,7 @@ def make_logger(machine: MachineSettings, path: Path, step: int | None = None) -
 
 @contextmanager
 def closing(logger: Logger | None) -> Iterator[None]:
-    """Have everything written at the end, however it comes."""
+    """Have everything written at the end, also after an error."""
     try:
         yield
     finally:

@@ -23,12 +23,10 @@ def fits_learner(config: RunConfig, most_images: int, nets: Networks | None = No
         shape = state.get("image_shape")
         if not isinstance(shape, list) or len(shape) != 3 or not all(type(side) is int for side in shape):
             raise OrdiscoError("image_shape is not three whole numbers")
-        check_image_shape((shape[0], shape[1], shape[2]))
-        learner = state.get("learner")
-        check_numbers(learner)
-        assert isinstance(learner, dict)
-        sizes = (shape[0], shape[1], shape[2])
-        check_forms(method(config.method), config.learner, sizes, learner, forms, most_images, nets)
+        image_shape = (shape[0], shape[1], shape[2])
+        check_image_shape(image_shape)
+        learner = check_numbers(state.get("learner"))
+        check_forms(method(config.method), config.learner, image_shape, learner, forms, most_images, nets)
 
     return fits
 
@@ -45,10 +43,7 @@ def fits_run(config: RunConfig, stream: Stream, nets: Networks) -> Fits:
             value = state.get(name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise OrdiscoError(f"{name} is not a number of seconds")
-        learner = state.get("learner")
-        check_numbers(learner)
-        assert isinstance(learner, dict)
-        check_position(learner, config, stream)
+        check_position(check_numbers(state.get("learner")), config, stream)
         usable(state, forms)
 
     return fits

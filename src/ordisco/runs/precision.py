@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from ordisco.errors import UsageError
 from ordisco.machine.cores import bf16_flags, processor
 from ordisco.machine.processes import together
 from ordisco.nets.networks import Networks
+from ordisco.runs.signals import signal_name
 from ordisco.settings.learner import LearnerSettings
 
 BF16: Final = "bf16-mixed"
@@ -88,14 +88,6 @@ def what_happened(command: Sequence[str], text: str, seconds: float) -> str | No
         lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
         return f"failed ({(lines or [f'exit code {child.returncode}'])[-1]})"
     return None
-
-
-def signal_name(number: int) -> str:
-    """SIGILL for 4; real-time signals have a number only."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 # ---------------------------------------------------------------------- the child

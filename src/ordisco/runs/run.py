@@ -81,7 +81,7 @@ class Run:
                     self.directory.check_still_there()
                 return True
         except KeyboardInterrupt:
-            raise Interrupted(f"stopped at once, without a checkpoint of now; {self.go_on}") from None
+            raise Interrupted(f"stopped at once, without a checkpoint of this moment; {self.go_on}") from None
         except OrdiscoError as error:
             if isinstance(error.__cause__, OSError):
                 raise OrdiscoError(f"{error}; when that is put right, {self.go_on}") from error.__cause__
@@ -125,13 +125,12 @@ class Run:
 
         On the way their losses are averaged, so that one that is not finite is seen by all.
         """
-        stop, fabric = self.stop.reason is not None, self.learner.fabric
-        if fabric.world_size == 1:
+        stop = self.stop.reason is not None
+        if self.learner.fabric.world_size == 1:
             return stop, save
         losses = self.learner.state.trace[(self.learner.step_in_increment - 1) % TRACE]
         mine = torch.cat([losses, losses.new_tensor([stop, save and self.chief])])
-        shared = fabric.all_reduce(mine, reduce_op="mean")
-        assert isinstance(shared, Tensor)
+        shared = self.learner.setup.averaged(mine)
         losses.copy_(shared[:-2])
         return bool(shared[-2] > 0), bool(shared[-1] > 0)
 

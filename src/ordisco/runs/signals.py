@@ -11,6 +11,19 @@ from ordisco.errors import OrdiscoError
 SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "the end of its terminal"}
 
 
+def signal_name(number: int) -> str:
+    """SIGILL for 4; real-time signals have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def leave_interrupts_to_parent() -> None:
+    """The terminal sends Ctrl-C to all its processes; of a run in a process of its own the parent decides."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class Interrupted(OrdiscoError):
     """The run was asked to stop; its state is saved."""
 

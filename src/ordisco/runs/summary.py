@@ -16,6 +16,7 @@ from ordisco.report.summary import run_summary_markdown
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import RunDirectory
 from ordisco.settings.methods import method
+from ordisco.streams.settings import name_of_increment
 from ordisco.words import percent
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
     records = increments_of(directory)
     accuracies = [record.accuracy for record in records]
     title = method(config.method).title
-    x_label = "task" if stream.scenario == "new-class" else "increment"
+    x_label = name_of_increment(stream.scenario)
     accuracy_curves(directory.place("figures/accuracy.png"), {title: accuracies}, x_label, f"{title} on {stream.name}")
     classes = stream.dataset.classes
     confusion_matrix(

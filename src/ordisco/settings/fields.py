@@ -17,6 +17,7 @@ from ordisco.errors import CONTROL, UsageError, shown
 
 LONGEST = 4_096  # characters of a text, as many as a path may have
 LONGEST_NAME, MOST_NAMES = 255, 200  # bytes of a file's name; names in a path
+MOST_SEED = 2**32 - 1  # what numpy's generator takes
 
 
 def setting(

@@ -8,6 +8,7 @@ from typing import Literal
 from ordisco.settings.fields import Settings, setting
 
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
+COMPUTING = ("accelerator", "devices", "precision", "threads")  # the settings that say how it computes
 
 
 @dataclass(frozen=True)

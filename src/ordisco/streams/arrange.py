@@ -10,7 +10,7 @@ from ordisco.data.dataset import UNLABELED, Dataset
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.streams.draw import draw
 from ordisco.streams.drift import by_drift
-from ordisco.streams.stream import NEW_CLASS, NEW_INSTANCE, Stream
+from ordisco.streams.stream import Stream
 
 
 def new_instance(
@@ -47,7 +47,7 @@ def new_instance(
         assignment[part] = index
         shown[mine] = True
     name = name or f"{dataset.name}-{labels_per_class}"
-    return Stream(name, NEW_INSTANCE, seed, dataset, assignment, shown)
+    return Stream(name, "new-instance", seed, dataset, assignment, shown)
 
 
 def new_class(
@@ -90,7 +90,7 @@ def new_class(
     assignment[used] = task[dataset.train.labels.numpy()[used]]
     shown[labeled.ravel()] = True
     name = name or f"{dataset.name}-{labels_per_class}-new-class"
-    return Stream(name, NEW_CLASS, seed, dataset, assignment, shown)
+    return Stream(name, "new-class", seed, dataset, assignment, shown)
 
 
 def _nothing(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:

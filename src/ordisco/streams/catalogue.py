@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ordisco.data.catalogue import not_a_dataset
 from ordisco.errors import UsageError, shown
 from ordisco.streams.settings import DATASETS, StreamSettings
 
 LONGEST_NAME = 100  # characters of a path's last part in a stream's name
-
 
 _SVHN = StreamSettings(dataset="svhn", increments=30)
 _CIFAR10 = StreamSettings(dataset="cifar10", increments=30)
@@ -64,8 +64,7 @@ def is_there(path: str) -> bool:
 def check_dataset(name: str) -> None:
     """Refuse what is neither a data set nor a file or folder."""
     if name not in DATASETS and not is_there(name):
-        known = ", ".join(DATASETS)
-        raise UsageError(f"data set {shown(name)} is not allowed: one of {known}, or an existing folder or .csv")
+        raise not_a_dataset(name)
 
 
 def short_name(name: str) -> str:

@@ -8,9 +8,8 @@ import numpy as np
 
 from ordisco.data.dataset import UNLABELED, Dataset
 from ordisco.errors import OrdiscoError, UsageError
-
-MAX_SEED = 2**32 - 1
-MAX_INCREMENTS = 32_000  # the manifest keeps an increment's number in two bytes
+from ordisco.settings.fields import MOST_SEED
+from ordisco.streams.settings import MOST_INCREMENTS
 
 
 def draw(
@@ -22,13 +21,13 @@ def draw(
     does not depend on `max_images`.
     """
     for option, value, high in (
-        ("increments", increments, MAX_INCREMENTS),
+        ("increments", increments, MOST_INCREMENTS),
         ("labels_per_class", labels_per_class, len(dataset.train)),
     ):
         if not 1 <= value <= high:
             raise UsageError(f"{option} = {value} is not allowed: from 1 to {high}")
-    if not 0 <= seed <= MAX_SEED:
-        raise UsageError(f"seed = {seed} is not allowed: from 0 to {MAX_SEED}")
+    if not 0 <= seed <= MOST_SEED:
+        raise UsageError(f"seed = {seed} is not allowed: from 0 to {MOST_SEED}")
     rng = np.random.RandomState(seed)
     labels = dataset.train.labels.numpy()
     need = increments * labels_per_class

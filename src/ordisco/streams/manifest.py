@@ -9,15 +9,15 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from ordisco.errors import OrdiscoError
 from ordisco.files import json_of, told_in_one_line, write_atomically
+from ordisco.streams.settings import Scenario
 
 FORMAT, VERSION = "ordisco-stream", 1
-SCENARIOS = ("new-instance", "new-class")
 MAX_IMAGES = 100_000_000  # refuses a header that would ask for absurd memory
 
 
@@ -71,7 +71,7 @@ def read(path: Path | str) -> Manifest:
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise OrdiscoError(f"{path}: not a stream manifest of version {VERSION}")
         count = int(content["training_images"])
-        if not 0 < count <= MAX_IMAGES or content["scenario"] not in SCENARIOS:
+        if not 0 < count <= MAX_IMAGES or content["scenario"] not in get_args(Scenario):
             raise ValueError("training_images or scenario")
         assignment = np.frombuffer(_unpack(content["increment_of_image"], 2 * count), dtype="<i2").astype(np.int64)
         bits = np.frombuffer(_unpack(content["label_shown"], (count + 7) // 8), dtype=np.uint8)

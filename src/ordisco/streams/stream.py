@@ -19,8 +19,6 @@ from ordisco.data.dataset import UNLABELED, Dataset, Split
 from ordisco.errors import OrdiscoError
 from ordisco.streams import manifest
 
-NEW_INSTANCE, NEW_CLASS = "new-instance", "new-class"
-
 
 @dataclass(frozen=True)
 class Increment:

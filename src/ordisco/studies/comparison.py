@@ -31,10 +31,11 @@ from ordisco.runs.directory import RunDirectory, resume_command
 from ordisco.runs.launch import judge_of, make_learner, make_logger, stream_of
 from ordisco.runs.unchanged import checksum
 from ordisco.settings.methods import method
+from ordisco.streams.settings import name_of_increment
 from ordisco.studies.engine import Engine, Task
 from ordisco.studies.results import NEEDED, outcome_of
 from ordisco.studies.study import Row
-from ordisco.studies.table import Group, table_of
+from ordisco.studies.table import Group, curves_of, table_of
 
 FILE = "study.json"
 OLD_FILE = "comparison.json"  # that of ordisco 0.1.0
@@ -146,10 +147,7 @@ class Comparison:
         return table
 
     def _write_report(self, groups: Sequence[Group], table: TextTable) -> None:
-        x_label = "task" if self.config.stream.scenario == "new-class" else "increment"
-        curves: dict[str, Sequence[Sequence[float]]] = {
-            group.name: [result["accuracies"] for result in group.results.values()] for group in groups
-        }
+        x_label, curves = name_of_increment(self.config.stream.scenario), curves_of(groups)
         accuracy_curves(self.path / "comparison.png", curves, x_label, self.config.stream_name)
         write_atomically(self.path / "comparison.md", text_bytes(self._markdown(table)))
         results = [

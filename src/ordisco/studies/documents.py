@@ -73,7 +73,7 @@ def listed(text: str | None) -> tuple[str, ...] | None:
 
 
 def fill(document: Path, study: Callable[[str], Study], results: Results, check: bool = False) -> list[str]:
-    """Put the tables of now into a document; gives the blocks that were out of date.
+    """Put the current tables into a document; gives the blocks that were out of date.
 
     With `check` nothing is written.
     """

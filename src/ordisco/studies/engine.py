@@ -28,7 +28,7 @@ from ordisco.runs.launch import new_run, resumed_run, stream_of
 from ordisco.runs.precision import BF16, check_precision
 from ordisco.runs.run import Run
 from ordisco.runs.signals import Interrupted
-from ordisco.settings.machine import MachineSettings
+from ordisco.settings.machine import COMPUTING, MachineSettings
 from ordisco.studies.judge import cached_judge
 from ordisco.studies.results import Results, code_now, note_code, result_of
 from ordisco.studies.study import Row
@@ -223,7 +223,7 @@ class Engine:
         try:
             ends = run_jobs(jobs, at_once, board)
         except KeyboardInterrupt:
-            raise Interrupted(f"stopped at once, without checkpoints of now; {self.go_on}") from None
+            raise Interrupted(f"stopped at once, without checkpoints of this moment; {self.go_on}") from None
         finally:
             board.close()
         made = Made(all(task.finished for task in left))
@@ -266,8 +266,7 @@ def jobs_at_once(machines: Sequence[MachineSettings], runs: int, fabric: Fabric,
 
 def alike(a: MachineSettings, b: MachineSettings) -> bool:
     """Do both need the same processes, device, number format and threads?"""
-    names = ("accelerator", "devices", "precision", "threads")
-    return all(getattr(a, name) == getattr(b, name) for name in names)
+    return all(getattr(a, name) == getattr(b, name) for name in COMPUTING)
 
 
 def told(reason: str) -> str:

@@ -68,14 +68,12 @@ def train_judge(stream: Stream, settings: LearnerSettings | None = None, threads
     return judge
 
 
-def cached_judge(
-    config: RunConfig, stream: Stream, directory: Path, settings: LearnerSettings | None = None
-) -> tuple[Path, float]:
+def cached_judge(config: RunConfig, stream: Stream, directory: Path) -> tuple[Path, float]:
     """Where the judge of a run's images is kept, trained if it is not there yet, and its accuracy on the test images.
 
     Another process that wants the same judge waits for it.
     """
-    settings = settings or judge_settings(int((stream.assignment >= 0).sum()))
+    settings = judge_settings(int((stream.assignment >= 0).sum()))
     path = directory / judge_name(stream, settings)
     with told_in_one_line("create", directory):
         directory.mkdir(parents=True, exist_ok=True)

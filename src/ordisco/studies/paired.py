@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 BySeed = Mapping[int, float]
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -19,14 +20,14 @@ class Interval:
     count: int
 
 
-def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+def interval(values: Sequence[float]) -> Interval:
     """Mean and confidence interval by Student's t."""
     n, mean = len(values), statistics.fmean(values)
     if n < 2:
         return Interval(mean, None, n)
     from scipy.stats import t as student  # takes a second to import
 
-    quantile = float(student.ppf((1 + confidence) / 2, n - 1))
+    quantile = float(student.ppf((1 + CONFIDENCE) / 2, n - 1))
     return Interval(mean, quantile * statistics.stdev(values) / math.sqrt(n), n)
 
 

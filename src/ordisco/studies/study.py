@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from ordisco.errors import UsageError, shown
 from ordisco.runs.config import RunConfig
 from ordisco.runs.presets import preset_of
 from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.machine import COMPUTING
 from ordisco.streams.catalogue import STREAMS, stream_settings
 from ordisco.streams.settings import DATASETS, StreamSettings
+from ordisco.words import file_name
 
 JUDGED = "-judged"  # how the key of a row ends whose generated images are judged
-TOLD = ("accelerator", "devices", "precision", "threads")  # of the machine: what a command repeats
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ class Row:
         """A readable name and a digest, which rows with the same settings share, judged or not."""
         config = self.config
         digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:10]
-        words = re.sub(r"[^\w.+-]+", "-", f"{config.stream_name}-{config.method}-seed{self.seed}", flags=re.ASCII)
-        return f"{words}-{digest}"
+        return f"{file_name(f'{config.stream_name}-{config.method}-seed{self.seed}')}-{digest}"
 
     @property
     def key(self) -> str:
@@ -84,7 +83,7 @@ class Row:
         arriving = RunConfig.resolve(stream_word(config), config.method, config.preset, self.seed, **stream)
         learner = differing(flat(config.learner), flat(arriving.learner))
         machine = differing(vars(config.machine), vars(base.machine))
-        changes = {**stream, **learner, **{name: machine[name] for name in TOLD if name in machine}}
+        changes = {**stream, **learner, **{name: machine[name] for name in COMPUTING if name in machine}}
         words = [stream_word(config), "--method", config.method, "--seed", str(self.seed)]
         return [*words, *preset_words(config), *options(changes)]
 

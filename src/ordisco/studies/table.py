@@ -71,6 +71,11 @@ def grouped(done: Iterable[tuple[Row, Result]]) -> dict[str, list[Group]]:
     return {stream: [Group(*item) for item in groups.items()] for stream, groups in streams.items()}
 
 
+def curves_of(groups: Iterable[Group]) -> dict[str, Sequence[Sequence[float]]]:
+    """The accuracies of each group, a list per seed, for `accuracy_curves`."""
+    return {group.name: [result["accuracies"] for result in group.results.values()] for group in groups}
+
+
 def study_text(study: Study, done: Sequence[tuple[Row, Result]], over: Span | None = None) -> str:
     """Markdown: the title, a table for each stream, and how much is done."""
     parts = [f"## {study.title}\n"]

@@ -1,7 +1,8 @@
-"""Runs side by side, a process each.
+"""Runs side by side, each in a process of its own.
 
-A process stops, saved, when its standard input ends: because the parent was asked to stop, or because it is no more.
-What it has to tell it writes to its standard output, a line of JSON for each call of the display.
+The parent starts the processes and shows what they report: each writes a line of JSON to its standard output for
+every call of its display. When its standard input ends, a process saves its run and stops. The parent closes that
+input when it is asked to stop; the system closes it when the parent has died.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +22,7 @@ from typing import IO, Any
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.report.board import Board
 from ordisco.report.terminal import Display, PlainDisplay, Steps
-from ordisco.runs.signals import StopRequest
+from ordisco.runs.signals import StopRequest, signal_name
 
 LOOK_SECONDS = 0.2  # between two looks for a signal
 PATIENCE = 30.0  # seconds for a process to save its state when the parent fails
@@ -143,7 +143,7 @@ class _Process:
             return None
         if told is not None:
             return told.removeprefix("ordisco: ").removeprefix("error: ")
-        return f"ended by {signal.Signals(-code).name}" if code < 0 else (lines or [f"exit code {code}"])[-1]
+        return f"ended by {signal_name(-code)}" if code < 0 else (lines or [f"exit code {code}"])[-1]
 
     def close(self) -> None:
         """Whatever happened here: let it save its state, and see it end."""
