@@ -21,6 +21,7 @@ from ordisco.machine.processes import make_fabric
 from ordisco.runs import precision
 from ordisco.runs.launch import load_learner, read_config
 from ordisco.runs.precision import TRIED, check_precision, try_bf16
+from ordisco.runs.signals import signal_name
 from ordisco.settings.machine import MachineSettings
 from ordisco.studies import engine
 from ordisco.studies.workers import Ends
@@ -294,3 +295,8 @@ def test_the_processor_says_what_it_has_of_bf16(tmp_path, text, flags):
     (tmp_path / "cpuinfo").write_text(text)
     assert machine.bf16_flags(tmp_path / "cpuinfo") == flags
     assert machine.bf16_flags(tmp_path / "nothing") == []
+
+
+@pytest.mark.parametrize(("number", "name"), [(4, "SIGILL"), (15, "SIGTERM"), (1_000, "signal 1000")])
+def test_a_signal_without_a_name_has_its_number(number: int, name: str):
+    assert signal_name(number) == name
