@@ -103,6 +103,7 @@ def test_eqs_9_and_10_of_the_fast_method_equal_those_of_the_plain_one(tasks: Str
 
 
 @pytest.mark.parametrize("changes", [{}, SMALL_WAY], ids=["paper", "small"])
+@pytest.mark.slow
 def test_gradients_of_the_fast_step_equal_those_of_the_plain_one(
     tasks: Stream, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
 ):

@@ -53,6 +53,7 @@ def term(learner: Learner, name: str) -> list[float]:
         ("mas-sl+ul", "instances"),
     ],
 )
+@pytest.mark.slow
 def test_the_penalty_is_0_in_the_first_increment_and_positive_after(
     name: str, stream: str, request: pytest.FixtureRequest
 ):
@@ -337,6 +338,7 @@ ODD = ["ordisco", "smb", "smb+umb+uc", "smb-mof", "ewc-sl", "mas-sl+ul", "si-sl"
 
 
 @pytest.mark.parametrize("name", ODD)
+@pytest.mark.slow
 def test_an_increment_without_unlabelled_images(name: str):
     learner = make_learner(name, align="all", steps=2)
     learner.learn(increment_of([0, 1, 2]))
@@ -420,6 +422,7 @@ def test_images_that_do_not_fit_are_refused(shape: tuple[int, int, int]):
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (1, 16, 16), (3, 32, 32), (3, 64, 64)])
+@pytest.mark.slow
 def test_other_shapes_are_learned(shape: tuple[int, int, int]):
     learner = Learner(method("ordisco"), 2, shape, TINY.replace(steps=1, batch_unlabeled=2), flip=True, translate=2)
     images = blobs([0, 1, 0, 1], 0, shape[0], shape[1])

@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 from ordisco.runs.checkpoint import load_latest
 from tiny import STEPS, STREAM, TINY, assert_same_outcome, records
 
+pytestmark = pytest.mark.slow  # processes that start torch several times
+
 TWO = ("--devices", "2", "--align", "all")
 
 # Fabric starts the second process by running this file again; both then call the same commands in turn.
@@ -130,7 +132,6 @@ def told(out: Path, stream: str, rank: int) -> dict[str, str]:
     return dict(piece.split("]\n", 1) for piece in pieces)
 
 
-@pytest.mark.slow
 def test_the_processes_end_with_the_same_weights(out):
     mine, its = (load_file(out / f"weights{rank}.safetensors") for rank in (0, 1))
     assert mine.keys() == its.keys()
@@ -198,7 +199,6 @@ def test_a_comparison(out):
     assert (out / "both" / "comparison.png").exists()
 
 
-@pytest.mark.slow
 def test_the_command_itself_with_a_name_that_both_must_agree_on(tmp_path):
     taken = tmp_path / "runs" / f"{STREAM}-smb-seed0"
     taken.mkdir(parents=True)

@@ -156,6 +156,7 @@ OTHERS = ("jt", "smb-mof", "smb+umb+uc", "ewc-sl+ul", "si-sl", "mas-sl", "offlin
 
 
 @pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.slow
 def test_other_methods_run_and_resume(tmp_path, capsys, monkeypatch, name):
     """One of each kind of memory, head, penalty and replay; figures are left out to save time."""
     without_figures(monkeypatch)

@@ -109,6 +109,7 @@ def test_what_follows_from_a_row(name: str, has_umb: bool, offline: bool):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.slow
 def test_every_row_learns_two_increments_of_digits_1(name: str, digits: Stream):
     learner = Learner(METHODS[name], digits.num_classes, digits.image_shape, TINY, fabric=FABRIC)
     start = learner.state.nets.C.flat.theta.clone()
@@ -126,6 +127,7 @@ def test_every_row_learns_two_increments_of_digits_1(name: str, digits: Stream):
 
 @pytest.mark.parametrize("name", ["ordisco", "smb"])
 @pytest.mark.parametrize("loss", [*UNLABELED_LOSSES, "none"])
+@pytest.mark.slow
 def test_every_unlabelled_loss_with_and_without_replay(name: str, loss: str):
     learner = make_learner(name, unlabeled_loss=loss, threshold=0.0)
     for seed in (0, 1):

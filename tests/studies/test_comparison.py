@@ -85,6 +85,7 @@ def test_resuming_a_finished_comparison_shows_it_again(compared, capsys):
 
 
 @pytest.mark.parametrize("moment", ["between the runs", "after the last step of the first"])
+@pytest.mark.slow
 def test_a_comparison_stopped_between_two_runs_goes_on(tmp_path, capsys, monkeypatch, moment):
     without_figures(monkeypatch)
     path = tmp_path / "both"
