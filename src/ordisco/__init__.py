@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ordisco.streams.build import build_stream
     from ordisco.streams.stream import Increment, Stream
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "Dataset": "data.dataset",
