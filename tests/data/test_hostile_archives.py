@@ -43,7 +43,10 @@ def refused(name: str, root: Path, message: str) -> None:
 def tar_of(root: Path, *members: tarfile.TarInfo) -> None:
     with tarfile.open(root / TAR, "w:gz", compresslevel=1) as tar:
         for member in members:
-            tar.addfile(member, io.BytesIO(bytes(member.size)) if member.size < 1 << 30 else None)
+            if member.size < 1 << 30:
+                tar.addfile(member, io.BytesIO(bytes(member.size)))
+            else:  # only the header that claims so much
+                tar.fileobj.write(member.tobuf())
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> tarfile.TarInfo:
