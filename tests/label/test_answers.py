@@ -67,7 +67,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(OrdiscoError, match="cannot write .*No space left"):
+        with pytest.raises(OrdiscoError, match=r"cannot write .*No space left"):
             file.add(Answer("b.png", "boot"))
     assert file.path.read_bytes() == before
     assert len(file.answers) == 1

@@ -65,7 +65,8 @@ def test_images_come_by_number_as_fresh_png(client: Any, folder: Path):
     assert b"secret" in (folder / "b.jpg").read_bytes()
     assert b"secret" not in large
     (folder / "shown.png").write_bytes(large)
-    assert Image.open(folder / "shown.png").size == (512, 1024)
+    with Image.open(folder / "shown.png") as shown:
+        assert shown.size == (512, 1024)
     assert client.get("/image/2", headers=KEY).status_code == 415
     assert [
         client.get(f"/image/{name}", headers=KEY).status_code for name in ("3", "-1", "a", "..%2fb.jpg", "b.jpg")

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from conftest import increment_of, make_learner
 from ordisco.data.own import list_images
+from ordisco.data.pixels import decode
 from ordisco.errors import OrdiscoError
 from ordisco.learner.learner import Learner
 from ordisco.model import samples
@@ -28,9 +27,9 @@ def test_a_folder_of_samples_can_be_read_again(learner: Learner, tmp_path: Path,
     assert sorted(path.name for path in out.iterdir()) == ["class-2", "labels.csv", "one"]
     listed = list_images(out / "labels.csv")
     assert [image.label for image in listed] == ["one"] * 10 + ["a/b"] * 10
-    arrays = [np.asarray(Image.open(image.path)) for image in listed]
-    assert {array.shape for array in arrays} == {(8, 8)}
-    assert len({array.tobytes() for array in arrays}) == 20  # no noise drawn twice
+    decoded = [decode(image.path, 8) for image in listed]
+    assert all(grey for _, grey in decoded)
+    assert len({pixels.tobytes() for pixels, _ in decoded}) == 20  # no noise drawn twice
     assert len(list_images(out)) == 20
     again = tmp_path / "again"
     again.mkdir()  # empty, so it may be taken

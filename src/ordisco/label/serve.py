@@ -34,6 +34,7 @@ def listen(port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((ADDRESS, port))
+        listening.listen()  # so that the link works as soon as it is told
     except OSError as error:
         listening.close()
         raise OrdiscoError(
