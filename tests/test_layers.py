@@ -23,6 +23,7 @@ LAYERS = (
     "evaluation",
     "report",
     "runs",
+    "model",
     "studies",
     "bench",
     "cli",
