@@ -1,1 +1,1 @@
-"""A model in use: what it learned, put into files, and the images that it asks about."""
+"""The model in use: deliveries in, predictions out."""
