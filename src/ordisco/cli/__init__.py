@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study
+from ordisco.cli import ask, bench, data, export, judge, label, methods, nets, resume, run, stream, study
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
@@ -20,7 +20,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (run, resume, study, judge, stream, data, methods, nets, bench):
+    for module in (ask, label, export, run, resume, study, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
     return top
 
@@ -50,7 +50,9 @@ def main(argv: list[str] | None = None) -> int:
 def is_lasting(argv: list[str]) -> bool:
     """Does the command leave more than what it prints?"""
     printed = {"--list", "--table", "--check"}
-    return argv[:1] in (["run"], ["resume"], ["judge"]) or (argv[:1] == ["study"] and not printed & set(argv))
+    return argv[:1] in (["run"], ["resume"], ["judge"], ["label"], ["export"]) or (
+        argv[:1] == ["study"] and not printed & set(argv)
+    )
 
 
 def run_command(argv: list[str] | None) -> int:
