@@ -11,7 +11,6 @@ from ordisco.errors import OrdiscoError
 from ordisco.label.answers import Answer, AnswerFile
 
 LONGEST_NAME = 100  # characters of a class's name
-KEYS = 9  # classes that have a key
 
 
 @dataclass(frozen=True)
