@@ -24,6 +24,7 @@ LAYERS = (
     "report",
     "runs",
     "model",
+    "label",
     "studies",
     "bench",
     "cli",
