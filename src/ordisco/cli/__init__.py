@@ -5,10 +5,27 @@ from __future__ import annotations
 import sys
 import warnings
 
-from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study
+from ordisco.cli import (
+    bench,
+    data,
+    judge,
+    learn,
+    methods,
+    nets,
+    predict,
+    resume,
+    run,
+    sample,
+    stream,
+    study,
+    test,
+    undo,
+)
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
+
+USE = (learn, predict, test, sample, undo)  # a model in use; the others are for research
 
 
 def parser() -> Parser:
@@ -20,7 +37,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (run, resume, study, judge, stream, data, methods, nets, bench):
+    for module in (*USE, run, resume, study, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
     return top
 
@@ -50,7 +67,9 @@ def main(argv: list[str] | None = None) -> int:
 def is_lasting(argv: list[str]) -> bool:
     """Does the command leave more than what it prints?"""
     printed = {"--list", "--table", "--check"}
-    return argv[:1] in (["run"], ["resume"], ["judge"]) or (argv[:1] == ["study"] and not printed & set(argv))
+    return argv[:1] in (["run"], ["resume"], ["judge"], ["learn"], ["sample"], ["undo"]) or (
+        argv[:1] == ["study"] and not printed & set(argv)
+    )
 
 
 def run_command(argv: list[str] | None) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image, ImageOps
 
-from ordisco.data.pixels import known_formats
+from ordisco.data.picture import known_formats
 
 LARGEST = 1024  # pixels of a side that are sent
 UNREADABLE = b""
