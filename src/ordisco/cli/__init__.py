@@ -16,6 +16,7 @@ from ordisco.cli import (
     resume,
     run,
     sample,
+    show,
     stream,
     study,
     test,
@@ -25,7 +26,7 @@ from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
 
-USE = (learn, predict, test, sample, undo)  # a model in use; the others are for research
+USE = (learn, predict, test, sample, show, undo)  # a model in use; the others are for research
 
 
 def parser() -> Parser:

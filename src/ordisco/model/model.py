@@ -28,6 +28,7 @@ from ordisco.model.delivery import Delivery, from_arrays
 from ordisco.model.directory import ModelDirectory
 from ordisco.model.knowledge import Knowledge, to_version
 from ordisco.model.learning import Options, Plan
+from ordisco.model.overview import overview
 from ordisco.model.reading import listing_of, read_delivery
 from ordisco.model.stored import stored, undone
 from ordisco.model.testing import in_batches, positions, tested
@@ -114,6 +115,10 @@ class Model:
     def history(self) -> list[dict[str, Any]]:
         """A record a delivery: images, labels, new classes, accuracy before learning, …"""
         return self._knowledge.history
+
+    def overview(self) -> dict[str, Any]:
+        """What it is, what it has learned and what it keeps, as plain values."""
+        return overview(self._knowledge, self._directory)
 
     @property
     def learner(self) -> Learner:
