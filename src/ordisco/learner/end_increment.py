@@ -41,7 +41,7 @@ def end_penalties(setup: Setup, state: State, increment: Increment, predict: Pre
     chunk, classes = setup.settings.gan.importance_chunk, len(state.classes)
     known = increment.labels >= 0
     if memories.penalty_on_D is not None and nets.gan is not None:
-        images = increment.images[~known].to(setup.device)
+        images = increment.unlabeled.to(setup.device)
         evidence = Evidence(nets.gan.D.module, images, predict(images), classes, chunk)
         memories.penalty_on_D.end(nets.gan.D.flat.theta, evidence)
     if memories.penalty_on_C is not None:

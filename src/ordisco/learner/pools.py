@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ordisco.data.pixels import normalize
+from ordisco.data.views import joined, rows
 from ordisco.learner.batch import Batch, Pairs
 from ordisco.learner.state import Setup, State
 from ordisco.streams.stream import Increment
@@ -37,16 +38,17 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
     memories, classes = state.memories, state.classes
     images, labels = increment.images.to(setup.device), increment.labels.to(setup.device)
     came_with = labels[labels >= 0]  # the labels that came with the unlabelled images
-    if memories.data is not None and len(memories.data):
-        images = torch.cat([memories.data.images, images])
-        labels = torch.cat([memories.data.labels, labels])
     known = labels >= 0
-    unlabeled = images[~known]
-    remembered = classes.frequencies(labels[known])
+    labeled, unlabeled, given = rows(images, known), rows(images, ~known), came_with
+    if memories.data is not None and len(memories.data):
+        old, kept = memories.data.images, memories.data.labels >= 0
+        labeled, unlabeled = joined([old[kept], labeled]), joined([old[~kept], unlabeled])
+        given = torch.cat([memories.data.labels[kept], given])
+    remembered = classes.frequencies(given)
     joint = setup.method.memory == "all" or not len(came_with)
     expected = remembered if joint else classes.frequencies(came_with)
     if memories.umb is not None and len(memories.umb):
         share = len(memories.umb) / (len(memories.umb) + len(unlabeled))
-        unlabeled = torch.cat([unlabeled, memories.umb.images])
+        unlabeled = joined([unlabeled, memories.umb.images])
         expected = (1 - share) * expected + share * remembered
-    return Pools(images[known], classes.slots_of(labels[known]), unlabeled, expected)
+    return Pools(labeled, classes.slots_of(given), unlabeled, expected)

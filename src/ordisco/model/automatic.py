@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from ordisco.learner.checks import SIDES
+from ordisco.machine.cores import cores
 from ordisco.runs.presets import preset
 from ordisco.settings.learner import LearnerSettings
 
@@ -41,6 +42,6 @@ def steps_for(side: int, settings: LearnerSettings, images: int) -> int:
     return max(1, round(settings.step.steps * min(MOST, max(LEAST, times))))
 
 
-def threads_for(side: int) -> int | None:
-    """One for small images, whose second thread waits more than it works; else all cores."""
-    return 1 if side <= 16 else None
+def threads_for(side: int | None) -> int:
+    """One for small images, whose second thread waits more than it works; else up to four."""
+    return 1 if side is None or side <= 16 else min(4, cores())

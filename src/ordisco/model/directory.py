@@ -10,10 +10,10 @@ import contextlib
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 from torch import Tensor
@@ -29,6 +29,7 @@ LOCK, ABOUT, HISTORY, VERSIONS, WORK = ".lock", "model.toml", "history.jsonl", "
 KEPT = 3  # versions
 MOST_ABOUT = 1 << 24  # bytes of model.toml
 NAME = re.compile(r"\d{4,}")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,14 @@ class ModelDirectory:
         files.refuse_foreign(path, LOCK, ABOUT, HISTORY, VERSIONS, WORK)
         return cls(path)
 
+    def discard_empty(self) -> None:
+        """Take a new model away that has learned nothing, and has nothing under way."""
+        if not self.numbers() and files.kind_of(self.work) is None:
+            for file in (self.about_file, self.path / LOCK):
+                files.remove(file)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else writes meanwhile; when the process ends, even by a crash, the system gives up the lock."""
@@ -120,20 +129,23 @@ class ModelDirectory:
         except OrdiscoError as error:
             raise OrdiscoError(f"{self.about_file}: {error}") from error
 
-    def read(self) -> Version | None:
-        """The newest whole version, None where nothing was learned yet; a damaged one is passed over with a warning."""
+    def read(self, use: Callable[[Version], T]) -> T | None:
+        """What `use` makes of the newest whole version; None where nothing was learned yet.
+
+        A version that is damaged, or that `use` calls `Damaged`, is passed over with a warning.
+        """
         self.about()  # a newer format is told before anything else
         damaged = []
         for number in self.numbers():
             try:
-                version = self._version(number)
+                found = use(self._version(number))
             except (Damaged, OrdiscoError) as reason:
                 damaged.append(f"version {number} of {self.path} is damaged ({reason})")
                 continue
             for line in damaged:
                 text = f"{line}; version {number} is used, so learn what was delivered after it once more"
                 warnings.warn(text, OrdiscoWarning, stacklevel=2)
-            return version
+            return found
         if damaged:
             raise OrdiscoError("; ".join(damaged) + "; no whole version is left")
         return None

@@ -23,7 +23,7 @@ from ordisco.model.training import train
 from ordisco.model.work import Work
 from ordisco.report.terminal import Display
 from ordisco.streams.stream import Increment
-from ordisco.words import duration, some_of
+from ordisco.words import duration, percent, some_of
 
 MOST_STEPS, MOST_MINUTES = 10**9, 10**6
 TRIAL_STEPS, TRIAL_SECONDS = 3, 2.0  # timed, before a budget of minutes becomes a number of steps
@@ -95,6 +95,8 @@ def make_plan(knowledge: Knowledge, delivery: Delivery, options: Options, fabric
         part = slice(0, given)
         known = knowledge.learner
         before = measures.before_learning(known, delivery.images[part], labels[part], about.classes)
+        usual = next((past["distance"] for past in reversed(knowledge.history) if past["distance"] is not None), None)
+        shift = measures.compared(measures.shift_from_the_past(known, delivery.images[given:learned]), usual)
     counts = torch.bincount(labels[labels >= 0], minlength=len(about.classes)).tolist()
     record = {
         "delivery": knowledge.deliveries + 1,
@@ -121,7 +123,7 @@ def refuse_twice(knowledge: Knowledge, delivery: Delivery, again: bool) -> None:
         if past.get("fingerprint") == delivery.fingerprint and not again:
             raise OrdiscoError(
                 f"{delivery.source} has been learned already, as delivery {past['delivery']} ({past['source']}): "
-                "give --again to learn it once more"
+                "give --again (again=True) to learn it once more"
             )
 
 
@@ -208,13 +210,14 @@ def learn(
     seconds = train(learner, increment, display, work, go_on, seconds or 0.0)
     holdout = with_held_out(knowledge.holdout, delivery, labels_in(about, delivery))
     after = None if holdout is None else measures.on_holdout(learner, holdout, about.classes, knowledge.history)
-    kept = learner.bytes_kept()
+    distance = measures.shift_from_the_past(learner, increment.unlabeled)
     record = {
         **plan.record,
         "seconds": round(seconds, 3),
         "holdout": after,
+        "distance": None if distance is None else distance.mmd2,
         "kept_images": len(learner.state.memories.data or ()),
-        "kept": kept,
+        "kept": learner.bytes_kept(),
     }
     return Knowledge(about, learner, [*knowledge.history, record], holdout)
 
@@ -231,11 +234,20 @@ def with_held_out(old: Split | None, delivery: Delivery, labels: Tensor) -> Spli
 
 def result_in_words(record: dict[str, Any]) -> str:
     """The line that closes a delivery."""
-    from ordisco.words import percent
-
     parts = [f"delivery {record['delivery']} learned in {duration(record['seconds'])}"]
     if record["before"]:
         parts.append(f"its labels before learning: {percent(record['before']['accuracy'])} right")
     if record["holdout"]:
         parts.append(f"images set aside: {percent(record['holdout']['accuracy'])}")
+    if record["holdout"] and record["holdout"]["forgetting"] is not None:
+        parts.append(f"forgotten {percent(record['holdout']['forgetting'])}")
     return "; ".join(parts)
+
+
+def warning_in_words(record: dict[str, Any]) -> str | None:
+    """What a user should know before the delivery is learned."""
+    shift = record["shift"]
+    if not shift or not shift["shifted"]:
+        return None
+    usual = "" if shift["usual"] is None else f" (MMD² {shift['mmd2']:.3f}, usual {shift['usual']:.3f})"
+    return f"the unlabelled images look unlike those learned so far{usual}: look at them; learning goes on"

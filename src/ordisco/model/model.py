@@ -26,9 +26,12 @@ from ordisco.model.arrays import fitted, images_of, typed
 from ordisco.model.automatic import side_for
 from ordisco.model.delivery import Delivery, from_arrays
 from ordisco.model.directory import ModelDirectory
-from ordisco.model.knowledge import Knowledge, from_version, to_version
+from ordisco.model.knowledge import Knowledge, to_version
 from ordisco.model.learning import Options, Plan
+from ordisco.model.overview import overview
 from ordisco.model.reading import listing_of, read_delivery
+from ordisco.model.stored import stored, undone
+from ordisco.model.testing import in_batches, positions, tested
 from ordisco.model.work import Work, refuse_other
 from ordisco.report.terminal import Display, SilentDisplay
 from ordisco.settings.learner import LearnerSettings
@@ -113,6 +116,10 @@ class Model:
         """A record a delivery: images, labels, new classes, accuracy before learning, …"""
         return self._knowledge.history
 
+    def overview(self) -> dict[str, Any]:
+        """What it is, what it has learned and what it keeps, as plain values."""
+        return overview(self._knowledge, self._directory)
+
     @property
     def learner(self) -> Learner:
         """C, C′, G and D, and what they remember."""
@@ -149,9 +156,12 @@ class Model:
             knowledge = dataclasses.replace(knowledge, about=about)
             plan = Plan.from_dict(work.plan() or {})
             if plan is None:
-                plan = learning.make_plan(knowledge, delivery, options, self._fabric)
+                with work.dropped_if_refused():
+                    plan = learning.make_plan(knowledge, delivery, options, self._fabric)
                 work.write_plan(plan.to_dict())
             display.message(learning.in_words(plan))
+            if warning := learning.warning_in_words(plan.record):
+                display.message(f"warning: {warning}")
             self._knowledge = learning.learn(
                 knowledge, delivery, plan, self._fabric, display, work, self._go_on(delivery)
             )
@@ -159,6 +169,14 @@ class Model:
                 self._directory.write(to_version(self._knowledge))
             work.clear()
         return self.history[-1]
+
+    def undo(self) -> str:
+        """Drop the delivery under way, or else go back to the state before the last delivery; says in words what."""
+        if self._directory is None:
+            raise OrdiscoError("a model in memory keeps no earlier state: nothing to undo")
+        with self._directory.locked():
+            self._knowledge, words = undone(self._directory, self._fabric)
+        return words
 
     @contextmanager
     def _working(self) -> Iterator[Work]:
@@ -219,6 +237,12 @@ class Model:
         """The same for uint8 images that have the model's shape already."""
         return self.learner.predict_proba(images).cpu().numpy()
 
+    def test(self, images: Images, labels: Any = None) -> dict[str, Any]:
+        """Accuracy, `per_class` and `confusion` on labelled images: a folder or CSV file, or arrays with labels."""
+        paths = pictures.paths_of(images)
+        parts = in_batches(self.about, images, labels) if paths is None else self.pictures(paths)
+        return tested(self.about, self.learner, parts)
+
     def features(self, images: Images) -> Tensor:
         """What C′ sees in each image, under its head: a vector an image."""
         return torch.cat([self.learner.features(part).cpu() for part in self._parts(images)])
@@ -232,10 +256,7 @@ class Model:
 
     def position(self, name: str | int) -> int:
         """Where a class stands in `classes`; one that the model does not know is an error."""
-        if str(name) not in self.about.classes:
-            known = ", ".join(self.about.classes[: learning.NAMES_SHOWN])
-            raise OrdiscoError(f"{name!r} is no class of the model, which knows {known}")
-        return self.about.classes.index(str(name))
+        return int(positions(self.about, [str(name)], [self.path or "the model"])[0])
 
     def pictures(self, sources: Sequence[Path], batch: int = pictures.BATCH) -> Iterator[pictures.Pictures]:
         """The images of folders, CSV files and single files as the model sees them, a batch at a time."""
@@ -250,9 +271,3 @@ class Model:
             for path, why in part.broken:
                 raise OrdiscoError(f"cannot decode {path} ({why})")
             yield part.images
-
-
-def stored(directory: ModelDirectory, fabric: Fabric) -> Knowledge:
-    """What the newest whole version knows; nothing, where there is none yet."""
-    version = directory.read()
-    return Knowledge(directory.about()) if version is None else from_version(version, fabric)

@@ -67,7 +67,8 @@ def read_delivery(listing: Listing, about: About, work: Work, seed: int, display
     refuse_other(work, listing.key)
     delivery = work.delivery()
     if delivery is None:
-        delivery = decoded(listing, about, work, seed, display)
+        with work.dropped_if_refused():
+            delivery = decoded(listing, about, work, seed, display)
     _, channels, side, _ = delivery.images.shape
     return delivery, dataclasses.replace(about, channels=channels, side=side)
 
@@ -85,7 +86,6 @@ def decoded(listing: Listing, about: About, work: Work, seed: int, display: Disp
     file = work.begin()
     outcome = decode_into(file, [image.path for image in images], side, channels, speaker(display, len(images)))
     if about.channels == 1 and outcome.coloured is not None:
-        work.clear()
         path = images[outcome.coloured].path
         raise OrdiscoError(f"{path} is a colour image, the model takes grey ones: convert it, or make a new model")
     good = torch.tensor([index not in outcome.broken for index in range(len(images))])
@@ -96,7 +96,6 @@ def decoded(listing: Listing, about: About, work: Work, seed: int, display: Disp
     images, labels = [image for image, whole in zip(images, good.tolist(), strict=True) if whole], labels[good]
     notes = notes_on(listing, outcome, [listing.images[index].path for index in order.tolist()])
     if not images:
-        work.clear()
         raise OrdiscoError(f"{listing.source}: none of {len(good):,} images can be decoded: {'; '.join(notes)}")
     total = hashed(MappedImages(file, shape), [image.label or "" for image in images])
     kind: Labels | None = "text" if names else None

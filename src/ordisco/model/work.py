@@ -6,6 +6,8 @@ missing or damaged is made anew.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,15 @@ class Work:
         """Give back the memory of the images."""
         if self.images is not None:
             self.images.rest()
+
+    @contextlib.contextmanager
+    def dropped_if_refused(self) -> Iterator[None]:
+        """A delivery that cannot be learned is not under way."""
+        try:
+            yield
+        except OrdiscoError:
+            self.clear()
+            raise
 
     def clear(self) -> None:
         """Nothing is under way any more."""
