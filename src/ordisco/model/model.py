@@ -30,7 +30,7 @@ from ordisco.model.knowledge import Knowledge, to_version
 from ordisco.model.learning import Options, Plan
 from ordisco.model.overview import overview
 from ordisco.model.reading import listing_of, read_delivery
-from ordisco.model.stored import stored, undone
+from ordisco.model.stored import settled, stored, undone
 from ordisco.model.testing import in_batches, positions, tested
 from ordisco.model.work import Work, refuse_other
 from ordisco.report.terminal import Display, SilentDisplay
@@ -188,7 +188,7 @@ class Model:
         with self._directory.locked():
             if self._directory.numbers()[:1] != [self.deliveries]:
                 self._knowledge = stored(self._directory, self._fabric)
-            yield Work(self._directory.work)
+            yield settled(self._directory, self._knowledge)
 
     def _delivery(
         self, images: Images, labels: Any, about: About, work: Work, display: Display

@@ -18,9 +18,20 @@ def stored(directory: ModelDirectory, fabric: Fabric) -> Knowledge:
     return directory.read(lambda version: from_version(version, fabric)) or Knowledge(directory.about())
 
 
+def settled(directory: ModelDirectory, knowledge: Knowledge) -> Work:
+    """The folder of a delivery under way; one that a crash left after its version was written is cleared."""
+    work = Work(directory.work)
+    plan = work.plan()
+    if plan is not None and plan.get("record", {}).get("delivery") != knowledge.deliveries + 1:
+        work.clear()
+        directory.follow(knowledge.about, knowledge.history)
+    return work
+
+
 def undone(directory: ModelDirectory, fabric: Fabric) -> tuple[Knowledge, str]:
     """Drop the delivery under way, or else the last version; what is known now, and in words what was done."""
-    work, knowledge = Work(directory.work), stored(directory, fabric)
+    knowledge = stored(directory, fabric)
+    work = settled(directory, knowledge)
     if files.kind_of(work.path) is not None:
         source = work.source()
         work.clear()
