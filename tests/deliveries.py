@@ -21,7 +21,9 @@ def write_images(folder: Path, label: int, count: int, seed: int, channels: int 
         Image.fromarray(pixels[..., 0] if channels == 1 else pixels).save(folder / f"{seed}-{label}-{index}.png")
 
 
-def write_delivery(folder: Path, classes: str, seed: int, labeled: int = 3, unlabeled: int = 4, channels: int = 1) -> Path:
+def write_delivery(
+    folder: Path, classes: str, seed: int, labeled: int = 3, unlabeled: int = 4, channels: int = 1
+) -> Path:
     """A folder a class, `abc` are three, and unlabeled/."""
     for name in classes:
         write_images(folder / name, "abcdefghij".index(name), labeled, seed, channels) if labeled else None

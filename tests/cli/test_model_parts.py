@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from conftest import TINY, blobs
-from ordisco.data.own import list_delivery
+from ordisco.data.own import list_delivery, walk
 from ordisco.label import serve as serving
 from ordisco.label.answers import locked
 from ordisco.label.session import Session
@@ -73,6 +73,18 @@ def test_only_images_without_a_label_are_asked_about(model: Path, folder: Path, 
     (folder / "list.csv").write_text("path,label\n0.png,boot\n2.png,\n")
     _, out, _ = call(capsys, "ask", model, folder / "list.csv", "--json")
     assert [row["path"] for row in json.loads(out)] == [str(folder / "2.png")]
+
+
+def test_from_python_it_is_the_same(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "broken.png").unlink()
+    _, out, _ = call(capsys, "ask", model, folder, "-n", 3, "--json")
+    opened = Model.open(model)
+    paths = sorted(folder.rglob("*.png"))
+    assert len(set(opened.ask(paths, 3).tolist())) == 3
+    listed = [str(image.path) for image in walk(folder)]
+    assert [row["path"] for row in json.loads(out)] == [listed[place] for place in opened.ask(folder, 3)]
+    arrays = blobs([0, 1, 2, 3] * 3, seed=5).numpy()[:, 0]
+    assert len(set(opened.ask(arrays, 4).tolist())) == 4
 
 
 @pytest.mark.parametrize(

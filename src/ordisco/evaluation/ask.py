@@ -25,8 +25,6 @@ CHUNK = 4096  # images that are looked at at once
 
 def ask(learner: Learner, images: Tensor, count: int, seed: int = 0) -> Tensor:
     """The numbers of `count` uint8 images worth a label, most uncertain first; all of them where there are fewer."""
-    if count < 1:
-        raise OrdiscoError(f"count = {count} is not allowed: 1 or more")
     parts = [uncertainty(learner.predict_proba(part)).cpu() for part in images.split(CHUNK)]
     doubts = torch.cat([torch.zeros(0), *parts])
     return worth_a_label(doubts, lambda candidates: learner.features(images[candidates]), count, seed)
@@ -34,6 +32,8 @@ def ask(learner: Learner, images: Tensor, count: int, seed: int = 0) -> Tensor:
 
 def worth_a_label(doubts: Tensor, features_of: Callable[[Tensor], Tensor], count: int, seed: int = 0) -> Tensor:
     """The same from the uncertainty of every image; features are wanted of the candidates alone."""
+    if count < 1:
+        raise OrdiscoError(f"count = {count} is not allowed: 1 or more")
     candidates = most_doubtful(doubts, count)
     if not len(candidates):
         return candidates
