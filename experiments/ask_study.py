@@ -36,9 +36,9 @@ class Setting:
 SETTINGS = {"digits": Setting(side=8, size=280), "svhn": Setting(side=16, size=2_000, steps=300)}
 
 
-def file_of(data: str, method: str, arm: str, seed: int) -> Path:
+def file_of(results: Path, data: str, method: str, arm: str, seed: int) -> Path:
     """Where a run's result lies."""
-    return RESULTS / f"{data}-{method}-{arm}-seed{seed}.json"
+    return results / f"{data}-{method}-{arm}-seed{seed}.json"
 
 
 def run(data: str, method: str, arm: str, seed: int, data_dir: Path | None) -> dict[str, Any]:
@@ -87,13 +87,13 @@ def result(file: Path, data: str) -> dict[str, Any] | None:
     return found if found["setting"] == asdict(SETTINGS[data]) else None
 
 
-def table(data: str, method: str, seeds: int) -> str:
+def table(results: Path, data: str, method: str, seeds: int) -> str:
     """Accuracy after each delivery, and the paired difference with its 95 % interval."""
     from ordisco.report.table import TextTable
     from ordisco.studies.paired import differences, interval
     from ordisco.words import percent_mean
 
-    by_arm = {arm: {s: result(file_of(data, method, arm, s), data) for s in range(seeds)} for arm in ARMS}
+    by_arm = {arm: {s: result(file_of(results, data, method, arm, s), data) for s in range(seeds)} for arm in ARMS}
     paired = [s for s in range(seeds) if all(by_arm[arm][s] is not None for arm in ARMS)]
     if not paired:
         return f"{data}, {method}: no pair of results yet"
@@ -119,7 +119,8 @@ def main() -> None:
     parser.add_argument("data", nargs="+", choices=sorted(SETTINGS))
     parser.add_argument("--method", default="ordisco")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--data-dir", type=Path, help="as for `ordisco run`")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results are kept")
     parser.add_argument("--table", action="store_true", help="make nothing")
     args = parser.parse_args()
     from ordisco.files import json_bytes, write_atomically
@@ -127,10 +128,10 @@ def main() -> None:
     for data in args.data:
         for seed in range(args.seeds) if not args.table else ():
             for arm in ARMS:
-                file = file_of(data, args.method, arm, seed)
+                file = file_of(args.results, data, args.method, arm, seed)
                 if result(file, data) is None:
                     write_atomically(file, json_bytes(run(data, args.method, arm, seed, args.data_dir), indent=1))
-        print(table(data, args.method, args.seeds))
+        print(table(args.results, data, args.method, args.seeds))
 
 
 if __name__ == "__main__":
