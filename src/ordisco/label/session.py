@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ordisco.data.dataset import folded
 from ordisco.errors import OrdiscoError
 from ordisco.label.answers import Answer, AnswerFile
 
@@ -90,6 +89,8 @@ class Session:
 
     def name_of(self, label: str) -> str:
         """The class that a text means: a known one, whatever its case, or a new one."""
+        from ordisco.data.dataset import folded  # which needs torch, and the page does not
+
         if not folded(label):
             raise OrdiscoError("a class needs a name")
         if len(label) > LONGEST_NAME or not label.strip().isprintable():
