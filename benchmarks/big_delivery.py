@@ -54,7 +54,9 @@ def write_images(folder: Path, count: int) -> None:
         image.save(buffer, "JPEG", quality=90)
         (folder / place / f"{number:07d}.jpg").write_bytes(buffer.getvalue())
         if number % 50_000 == 49_999:
-            print(f"{number + 1:,} files written, {(number + 1) / (time.monotonic() - started):,.0f} a second", flush=True)
+            print(
+                f"{number + 1:,} files written, {(number + 1) / (time.monotonic() - started):,.0f} a second", flush=True
+            )
     (folder / "done").touch()
 
 

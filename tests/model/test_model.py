@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from deliveries import CPU, arrays, new_model, two_days, write_delivery, write_images  # noqa: F401
 from conftest import TINY
+from deliveries import CPU, arrays, new_model, write_delivery, write_images
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.model.arrays import images_of, named_labels
 from ordisco.model.model import Model
@@ -84,7 +84,9 @@ def test_images_set_aside_are_not_learned_and_are_tested(tmp_path):
 
 def test_a_small_share_is_held_out_over_many_deliveries():
     model = new_model(None, holdout=0.25)
-    held = [model.learn(arrays([0, 0, 1, 1], seed=seed), ["a", "a", "b", "b"], steps=1)["held_out"] for seed in range(8)]
+    held = [
+        model.learn(arrays([0, 0, 1, 1], seed=seed), ["a", "a", "b", "b"], steps=1)["held_out"] for seed in range(8)
+    ]
     assert max(held) == 2
     assert 4 <= sum(held) <= 12  # 8 are expected
 

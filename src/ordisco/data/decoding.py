@@ -66,6 +66,8 @@ def decode_into(
             raise OrdiscoError(f"cannot write {file}: {answer['error']}")
         outcome.add(answer)
         progress(done := done + answer["count"])
+    if done < len(paths):
+        raise OrdiscoError("a process that decodes images has ended before its work was done: try again")
     return outcome
 
 
@@ -118,7 +120,9 @@ def _elsewhere(file: Path, paths: Sequence[Path], side: int, channels: int, coun
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
-                answers.put(json.loads(line) if line else {"error": "a process that decodes images has ended"})
+                if not line:
+                    break
+                answers.put(json.loads(line))
         answers.put(None)
 
     command = [sys.executable, "-m", "ordisco.data.decoding", os.path.realpath(file), str(side), str(channels)]
