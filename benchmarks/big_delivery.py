@@ -63,6 +63,7 @@ def write_images(folder: Path, count: int) -> None:
 def measure(delivery: Path, model: Path, steps: int) -> dict[str, float | int | str]:
     """Learn in a process of its own, and look at its memory ten times a second."""
     command = [sys.executable, "-u", "-m", "ordisco", "learn", str(model), str(delivery), "--steps", str(steps)]
+    command += ["--threads", "1"]
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = {"process": 0, "together": 0}

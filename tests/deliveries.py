@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from conftest import TINY, blobs
@@ -35,13 +34,6 @@ def write_delivery(
 def new_model(path: Path | None, **options: object) -> Model:
     """A model of networks of four channels; three steps a delivery, unless said otherwise."""
     return Model.create(path, side=8, settings=TINY, machine=CPU, **options)
-
-
-@pytest.fixture(scope="session")
-def two_days(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Monday has the classes a and b, tuesday b and c."""
-    root = tmp_path_factory.mktemp("days")
-    return write_delivery(root / "monday", "ab", 1), write_delivery(root / "tuesday", "bc", 2)
 
 
 def arrays(labels: list[int], seed: int = 0) -> np.ndarray:

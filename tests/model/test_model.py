@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from deliveries import CPU, arrays, new_model, two_days, write_delivery, write_images  # noqa: F401
 from conftest import TINY
+from deliveries import CPU, arrays, new_model, write_delivery, write_images
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.model.arrays import images_of, named_labels
 from ordisco.model.model import Model

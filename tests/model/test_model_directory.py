@@ -8,7 +8,7 @@ import signal
 import filelock
 import pytest
 
-from deliveries import CPU, new_model, two_days, write_delivery  # noqa: F401
+from deliveries import CPU, new_model, write_delivery
 from ordisco import files
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 from ordisco.learner.learner import Learner
@@ -64,7 +64,7 @@ def test_the_last_three_versions_are_kept(tmp_path, learned):
 
 
 @pytest.mark.parametrize("file", ["tensors.safetensors", "state.json"])
-def test_a_damaged_version_falls_back_to_the_one_before(tmp_path, learned, two_days, file):
+def test_a_damaged_version_falls_back_to_the_one_before(tmp_path, two_days, learned, file):
     flip_byte(learned / "versions" / "0002" / file)
     with pytest.warns(OrdiscoWarning, match="version 2 of .* is damaged .*version 1 is used"):
         model = Model.open(learned, CPU)

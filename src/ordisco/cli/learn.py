@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> None:
     from ordisco.model.automatic import side_for, threads_for
     from ordisco.model.directory import ModelDirectory
     from ordisco.model.learning import Options, result_in_words
+    from ordisco.model.listing import listing_of, shorter_sides
     from ordisco.model.model import Model
-    from ordisco.model.reading import listing_of, shorter_sides
     from ordisco.report.terminal import SilentDisplay, make_display
     from ordisco.settings.machine import MachineSettings
 
@@ -70,13 +70,13 @@ def run(args: argparse.Namespace) -> None:
                 f"{name} = {value!r} is only for a new model: that of {args.model} is {getattr(about, name)!r}"
             )
     listing = listing_of(args.delivery)  # what is no delivery makes no model
-    side = about.side or side_for(shorter_sides(listing.images))
+    side = about.side or side_for(shorter_sides(listing.paths))
     machine = MachineSettings(accelerator=args.accelerator, threads=args.threads or threads_for(side))
     model = Model.create(args.model, machine=machine, **first) if new else Model.open(args.model, machine)
     display = SilentDisplay(sys.stdout) if args.json else make_display()
     try:
         record = model.learn(
-            args.delivery,
+            listing,
             steps=args.steps,
             minutes=args.minutes,
             holdout=args.holdout,

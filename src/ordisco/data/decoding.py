@@ -46,7 +46,12 @@ class Outcome:
 
 
 def decode_into(
-    file: Path, paths: Sequence[Path], side: int, channels: int, progress: Callable[[int], None], processes: int = 0
+    file: Path,
+    paths: Sequence[str | Path],
+    side: int,
+    channels: int,
+    progress: Callable[[int], None],
+    processes: int = 0,
 ) -> Outcome:
     """Decode images into a new file, one after the other, and say how far it is now and then.
 
@@ -66,10 +71,12 @@ def decode_into(
             raise OrdiscoError(f"cannot write {file}: {answer['error']}")
         outcome.add(answer)
         progress(done := done + answer["count"])
+    if done < len(paths):
+        raise OrdiscoError("a process that decodes images has ended before its work was done: try again")
     return outcome
 
 
-def _requests(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def _requests(paths: Sequence[str | Path]) -> Iterator[dict[str, Any]]:
     for start in range(0, len(paths), CHUNK):
         yield {"start": start, "paths": [str(path) for path in paths[start : start + CHUNK]]}
 
@@ -97,11 +104,13 @@ def answer(request: dict[str, Any], file: Path, side: int, channels: int) -> dic
     return {"count": len(paths), "broken": broken, "coloured": coloured}
 
 
-def _here(file: Path, paths: Sequence[Path], side: int, channels: int) -> Iterator[dict[str, Any]]:
+def _here(file: Path, paths: Sequence[str | Path], side: int, channels: int) -> Iterator[dict[str, Any]]:
     return (answer(request, file, side, channels) for request in _requests(paths))
 
 
-def _elsewhere(file: Path, paths: Sequence[Path], side: int, channels: int, count: int) -> Iterator[dict[str, Any]]:
+def _elsewhere(
+    file: Path, paths: Sequence[str | Path], side: int, channels: int, count: int
+) -> Iterator[dict[str, Any]]:
     """The answers of so many processes, which share the requests."""
     requests, lock = _requests(paths), threading.Lock()
     answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -118,7 +127,9 @@ def _elsewhere(file: Path, paths: Sequence[Path], side: int, channels: int, coun
                 process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
-                answers.put(json.loads(line) if line else {"error": "a process that decodes images has ended"})
+                if not line:
+                    break
+                answers.put(json.loads(line))
         answers.put(None)
 
     command = [sys.executable, "-m", "ordisco.data.decoding", os.path.realpath(file), str(side), str(channels)]

@@ -38,8 +38,13 @@ class Listed:
 
 def list_images(source: Path) -> list[Listed]:
     """What the folder or CSV file names, in a fixed order; two classes at least."""
-    images = list_delivery(source, loose=False)
+    with _told(source):
+        images = list(_list_folder(source) if source.is_dir() else _list_csv(source))
+    if not images:
+        raise nothing_in(source)
+    _check_twice(source, images)
     classes = {image.label for image in images if not image.test and image.label is not None}
+    check_names(source, classes)
     if len(classes) < 2:
         raise OrdiscoError(f"{source}: {len(classes)} labelled classes found in the training images, 2 or more needed")
     for image in images:
@@ -48,17 +53,23 @@ def list_images(source: Path) -> list[Listed]:
     return images
 
 
-def list_delivery(source: Path, loose: bool = True) -> list[Listed]:
-    """The same of any number of classes; `loose`: images outside sub-folders, if there are no others, are taken."""
+def stream_images(source: Path) -> Iterator[Listed]:
+    """The same one by one, of any number of classes, unchecked; where a folder has no sub-folders, its own images."""
     with _told(source):
-        images = _list_folder(source) if source.is_dir() else list(_list_csv(source))
-        if loose and not images and source.is_dir():
-            images = [Listed(path, None) for path in _files(source)]
-    if not images:
-        raise OrdiscoError(f"{source}: no images found; expected one sub-folder a class, or lines of path,label")
-    _check_twice(source, images)
-    _check_names(source, {image.label for image in images if image.label is not None})
-    return images
+        if not source.is_dir():
+            yield from _list_csv(source)
+            return
+        found = False
+        for image in _list_folder(source):
+            found = True
+            yield image
+        if not found:
+            yield from (Listed(path, None) for path in _walk_files(source))
+
+
+def nothing_in(source: Path) -> OrdiscoError:
+    """The error for a folder or file without images."""
+    return OrdiscoError(f"{source}: no images found; expected one sub-folder a class, or lines of path,label")
 
 
 def walk(source: Path) -> Iterator[Listed]:
@@ -119,19 +130,19 @@ def read(source: Path, images: Sequence[Listed], size: int, seed: int, strict: b
     return Decoded(tuple(classes), _part(array, labels, ~test), _part(array, labels, test), notes)
 
 
-def _list_folder(folder: Path) -> list[Listed]:
-    images = []
+def _list_folder(folder: Path) -> Iterator[Listed]:
     for child in _folders(folder):
         if child.name == TEST:
             for class_folder in _folders(child):
-                images += [Listed(path, _label(class_folder), test=True) for path in _files(class_folder)]
+                yield from (Listed(path, _label(class_folder), test=True) for path in _walk_files(class_folder))
         else:
             label = None if child.name in UNLABELED_FOLDERS else _label(child)
-            found = [Listed(path, label) for path in _files(child)]
+            found = False
+            for path in _walk_files(child):
+                found = True
+                yield Listed(path, label)
             if label is not None and not found:
                 raise OrdiscoError(f"{child}: no images in this class; add some or remove the folder")
-            images += found
-    return images
 
 
 def _label(folder: Path) -> str:
@@ -143,13 +154,8 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
 
 
-def _files(folder: Path) -> list[Path]:
-    """Everything with an image's extension that is no folder, in all sub-folders; hidden files are left out."""
-    return sorted(_walk_files(folder))
-
-
 def _walk_files(folder: Path) -> Iterator[Path]:
-    """The same, one by one."""
+    """Everything with an image's extension that is no folder, in all sub-folders; hidden files are left out."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -221,7 +227,7 @@ def _kind(image: Listed) -> str:
     return f"{label} in test" if image.test else label
 
 
-def _check_names(source: Path, classes: Collection[str | None]) -> None:
+def check_names(source: Path, classes: Collection[str | None]) -> None:
     """Refuse names of classes that a reader would take for the same, or that cannot be seen."""
     seen: dict[str, str] = {}
     for name in sorted(name for name in classes if name is not None):

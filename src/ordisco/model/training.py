@@ -14,7 +14,7 @@ from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.streams.stream import Increment
 
 SHOW_SECONDS, SAVE_SECONDS = 0.2, 60.0
-IMPORTANCE_IMAGES = 10_000  # unlabelled images of a delivery that D's importances (Eq. 10) are measured on, at most
+IMPORTANCE_IMAGES = 2_000  # unlabelled images of a delivery that D's importances (Eq. 10) are measured on, at most
 
 
 def train(
