@@ -84,6 +84,12 @@ class Stream:
             yield self[index]
 
     @property
+    def sizes(self) -> list[int]:
+        """How many images each increment holds."""
+        counts: list[int] = np.bincount(self.assignment[self.assignment >= 0], minlength=len(self)).tolist()
+        return counts
+
+    @property
     def num_classes(self) -> int:
         """Classes of the whole stream."""
         return self.dataset.num_classes
