@@ -53,10 +53,27 @@ def evaluate(learner: Learner, test: Split) -> float:
     return assess(learner, test, highest + 1).accuracy
 
 
-def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> float | None:
-    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown."""
-    known = truth >= 0
-    return share(learner.predict(images[known]).cpu() == truth[known].cpu()) if bool(known.any()) else None
+@dataclass(frozen=True)
+class PseudoLabels:
+    """What C′ says of an increment's unlabelled images; None where there is none, or the truth is unknown."""
+
+    accuracy: float | None = None
+    trusted_share: float | None = None  # those that the unlabelled loss believes; None where it believes all
+    trusted_accuracy: float | None = None
+
+    @staticmethod
+    def of(learner: Learner, images: Tensor, truth: Tensor) -> PseudoLabels:
+        """Compare with the true labels, −1 where nobody knows."""
+        known = truth >= 0
+        if not bool(known.any()):
+            return PseudoLabels()
+        p, truth = learner.predict_proba(images[known]).cpu(), truth[known].cpu()
+        right = torch.tensor(learner.classes)[p.argmax(1)] == truth
+        loss = learner.setup.unlabeled_loss
+        trusted = None if loss is None else loss.trusted(p)
+        if trusted is None:
+            return PseudoLabels(share(right))
+        return PseudoLabels(share(right), share(trusted), share(right[trusted]) if bool(trusted.any()) else None)
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:

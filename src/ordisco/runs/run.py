@@ -13,7 +13,7 @@ from lightning_fabric.loggers.logger import Logger
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.accuracy import assess, evaluate, generated_accuracy, pseudo_label_accuracy
+from ordisco.evaluation.accuracy import PseudoLabels, assess, evaluate, generated_accuracy
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
@@ -100,8 +100,9 @@ class Run:
                     return False
                 learner.step()
                 self.between_steps()
+            measures = learner.mean_measures()
             learner.finish()
-            self.close_increment(index)
+            self.close_increment(index, measures.get("penalty_ratio") or None)
         return True
 
     def between_steps(self) -> None:
@@ -139,14 +140,15 @@ class Run:
         stop, fabric = self.stop.reason is not None, self.learner.fabric
         return stop if fabric.world_size == 1 else fabric.strategy.reduce_boolean_decision(stop, all=False)
 
-    def close_increment(self, index: int) -> None:
-        """Evaluate, record, draw samples, save."""
+    def close_increment(self, index: int, ratio: float | None) -> None:
+        """Evaluate, record, draw samples, save; `ratio` is the penalty's gradient over that of the loss."""
         learner, stream = self.learner, self.stream
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
             increment = stream[index]
             hidden = increment.labels < 0
+            pseudo = PseudoLabels.of(learner, increment.images[hidden], stream.truth(index)[hidden])
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
@@ -154,9 +156,10 @@ class Run:
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
-                pseudo_label_accuracy=pseudo_label_accuracy(
-                    learner, increment.images[hidden], stream.truth(index)[hidden]
-                ),
+                pseudo_label_accuracy=pseudo.accuracy,
+                trusted_share=pseudo.trusted_share,
+                trusted_accuracy=pseudo.trusted_accuracy,
+                penalty_ratio=ratio,
                 generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
                 confusion=evaluation.confusion.tolist(),
                 seconds=round(self.elapsed() - self.seconds_before_increment, 3),
@@ -178,6 +181,8 @@ class Run:
         if self.chief:
             test = self.stream.test_after(self.learner.increments)
             few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
+            if self.learner.pools is not None:
+                self.learner.gather_statistics()
             accuracy = evaluate(self.learner, test[few])
             steps = self.learner.total_steps
             self.display.message(
@@ -259,7 +264,7 @@ class Run:
         self.display.start(
             f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
             increments,
-            [learner.setup.steps_of(index) for index in range(increments)],
+            [learner.setup.steps_of(index, images) for index, images in enumerate(self.stream.sizes)],
             learner.total_steps,
         )
 
@@ -280,7 +285,8 @@ class Run:
         """Append the losses to metrics.jsonl."""
         losses, learner = self.losses(), self.learner
         place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
-        self.directory.metrics.append({"kind": "step", **place, **losses})
+        measures = {name: value for name, value in learner.mean_measures().items() if value}
+        self.directory.metrics.append({"kind": "step", **place, **losses, **measures})
         self.log({f"loss/{name}": value for name, value in losses.items()})
 
     def log(self, values: dict[str, float]) -> None:
