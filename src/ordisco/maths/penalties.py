@@ -31,7 +31,7 @@ def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:
 
 
 def quadratic_gradient(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) -> Tensor:
-    """The gradient of `quadratic`: 2 λ Ω (θ − θ*)."""
+    """The gradient of `quadratic`, so of Eq. 8's second term: 2 λ Ω (θ − θ*)."""
     return (theta - anchor).mul_(importance).mul_(2 * weight)
 
 
