@@ -9,7 +9,7 @@ from typing import Any
 from ordisco.data.catalogue import CATALOGUE
 from ordisco.errors import UsageError, shown
 from ordisco.machine.cores import cores
-from ordisco.settings.learner import LearnerSettings, UnlabeledSettings
+from ordisco.settings.learner import LearnerSettings
 from ordisco.streams.settings import StreamSettings
 
 # The paper's text: 500 epochs an increment and 200,000 iterations jointly (App. B), half of C's mini-batch of 100
@@ -98,9 +98,12 @@ PRESET_IMAGES: dict[str, tuple[int, int, int]] = {
 
 PRESETS: dict[str, LearnerSettings] = {"demo": DEMO, "small": SMALL, "paper": PAPER, "triple-gan": TRIPLE_GAN}
 
-# Settings of a preset that belong to its unlabelled loss or to its network, not to others.
-OF_THE_LOSS = ("consistency_weight", "threshold", "labeller", "student_view", "vat_entropy")
-OF_THE_NET = ("c_width", "dropout")
+# Settings of a preset that belong to one of its choices: with another choice, they have their own defaults again.
+LEADING: dict[str, tuple[str, ...]] = {
+    "unlabeled_loss": ("consistency_weight", "threshold", "labeller", "student_view", "vat_entropy"),
+    "c_net": ("c_width", "dropout"),
+    "steps": ("epochs", "joint_steps"),  # a number of steps is meant for all
+}
 
 
 def preset(name: str) -> LearnerSettings:
@@ -137,14 +140,17 @@ def changed(learner: LearnerSettings, changes: Mapping[str, Any]) -> LearnerSett
     >>> changed(DEMO, {"unlabeled_loss": "vat"}).unlabeled.consistency_weight is None
     True
     """
+    usual, now = flat(LearnerSettings()), flat(learner)
     own: dict[str, Any] = {}
-    if changes.get("unlabeled_loss", learner.unlabeled.unlabeled_loss) != learner.unlabeled.unlabeled_loss:
-        own |= {name: getattr(UnlabeledSettings(), name) for name in OF_THE_LOSS}
-    if changes.get("c_net", learner.classifier.c_net) != learner.classifier.c_net:
-        own |= dict.fromkeys(OF_THE_NET)
-    if "steps" in changes:
-        own |= {"epochs": None, "joint_steps": None}  # a number of steps is meant for all
+    for name, belonging in LEADING.items():
+        if name in changes and (changes[name] != now[name] or name == "steps"):
+            own |= {other: usual[other] for other in belonging}
     return learner.replace(**{**own, **changes})
+
+
+def flat(learner: LearnerSettings) -> dict[str, Any]:
+    """The settings of all groups by their names."""
+    return {name: value for group in learner.to_dict().values() for name, value in group.items()}
 
 
 def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:
