@@ -80,10 +80,18 @@ class Row:
         """The words after `ordisco run`: what differs from what the stream, the method and the preset give."""
         config, base = self.config, base_of(self.config)
         stream = differing(vars(config.stream), vars(base.stream))
-        mine, usual = flat(config.learner), flat(base.learner)
-        leading = {name: mine[name] for name, of in LEADING.items() if any(mine[n] != usual[n] for n in (name, *of))}
-        arriving = RunConfig.resolve(stream_word(config), config.method, config.preset, self.seed, **stream, **leading)
-        learner = {**leading, **differing(mine, flat(arriving.learner))}
+
+        def given(changes: Mapping[str, Any]) -> dict[str, Any]:
+            where = stream_word(config), config.method, config.preset, self.seed
+            return flat(RunConfig.resolve(*where, **stream, **changes).learner)
+
+        mine, usual = flat(config.learner), given({})
+        leading = {
+            name: mine[name]
+            for name, following in LEADING.items()
+            if mine[name] != usual[name] or any(mine[f] is None and usual[f] is not None for f in following)
+        }
+        learner = {**leading, **differing(mine, given(leading))}
         machine = differing(vars(config.machine), vars(base.machine))
         changes = {**stream, **learner, **{name: machine[name] for name in COMPUTING if name in machine}}
         words = [stream_word(config), "--method", config.method, "--seed", str(self.seed)]
