@@ -25,8 +25,10 @@ from ordisco.learner.saving import restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.learner.state import TERMS, TRACE, Setup, State
 from ordisco.learner.step import train_step
+from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
 from ordisco.nets.networks import Networks
+from ordisco.nets.shared import shared_out
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.streams.stream import Increment
@@ -66,7 +68,7 @@ class Learner:
             seed,
             Augmentation(translate, flip),
             make_unlabeled_loss(settings.unlabeled),
-            fabric or Fabric(accelerator="auto", devices=1),
+            fabric or one_device(),
         )
         device = self.setup.device
         check_memory(settings, image_shape, num_classes, method.gan, self.setup.fabric)
@@ -177,7 +179,8 @@ class Learner:
         if self.pools is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         state.nets.train()
-        terms = train_step(self.setup, state, self.pools)
+        with shared_out(state.nets, self.setup.group):
+            terms = train_step(self.setup, state, self.pools)
         zero = torch.zeros((), device=self.device)
         state.trace[state.step % TRACE] = torch.stack([terms.get(term, zero) for term in TERMS])
         state.step += 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -15,6 +17,7 @@ from ordisco.machine.cores import cores
 from ordisco.settings.machine import MachineSettings
 
 T = TypeVar("T")
+FEW = 4  # data-parallel processes that a CPU may have even where it has fewer cores, to try things
 
 
 def make_fabric(machine: MachineSettings) -> Fabric:
@@ -24,12 +27,13 @@ def make_fabric(machine: MachineSettings) -> Fabric:
     if machine.threads is not None:
         torch.set_num_threads(machine.threads)
     try:
-        fabric = Fabric(
-            accelerator=machine.accelerator,
-            devices=machine.devices,
-            precision=machine.precision,
-            strategy="ddp" if machine.devices > 1 else "auto",
-        )
+        with unasked_slurm():
+            fabric = Fabric(
+                accelerator=machine.accelerator,
+                devices=machine.devices,
+                precision=machine.precision,
+                strategy="ddp" if machine.devices > 1 else "auto",
+            )
     except (RuntimeError, ValueError) as error:
         available = "auto, cpu" + (", cuda" if torch.cuda.is_available() else "")
         first = (str(error).splitlines() or [repr(error)])[0]
@@ -37,10 +41,24 @@ def make_fabric(machine: MachineSettings) -> Fabric:
             f"accelerator = {machine.accelerator!r} with devices = {machine.devices} is not allowed on this machine, "
             f"which has {available}: {first}"
         ) from error
-    most = max(2, cores())
+    most = max(FEW, cores())
     if fabric.device.type == "cpu" and machine.devices > most:
         raise UsageError(f"devices = {machine.devices} is not allowed: at most {most} processes on {cores()} cores")
     return fabric
+
+
+@contextmanager
+def unasked_slurm() -> Iterator[None]:
+    """Without Fabric's hint, where Slurm is installed, that a program could be started by it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The `srun` command is available")
+        yield
+
+
+def one_device() -> Fabric:
+    """One GPU where there is one, else the CPU."""
+    with unasked_slurm():
+        return Fabric(accelerator="auto", devices=1)
 
 
 def start(machine: MachineSettings) -> Fabric:

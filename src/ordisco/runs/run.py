@@ -268,7 +268,7 @@ class Run:
         sizes, learner = self.learner.settings.step, self.learner
         images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.has_generator else 0)
         steps = learner.total_steps - self.shown_steps
-        rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
+        rate = steps * images / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now
         self.display.step(learner.increments + 1, learner.step_in_increment, self.losses(), rate)
 
