@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.errors import UsageError, shown
+from ordisco.machine.environment import recognised
 from ordisco.runs.config import DEMO_STREAM, FIELDS, RunConfig
 from ordisco.runs.presets import PRESETS
 from ordisco.settings.fields import MOST_SEED
@@ -114,6 +115,7 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     changes = {field: value for field, value in vars(args).items() if field in FIELDS}
     at_once = min(args.jobs or 1, len(methods) * args.seeds)
     config = RunConfig.resolve(name, methods[0], args.preset, args.seed, runs_at_once=at_once, **changes)
+    config = dataclasses.replace(config, machine=recognised(config.machine))
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
+from ordisco.machine.group import ALONE, Group
 
 if TYPE_CHECKING:
     from ordisco.learner.learner import Learner
@@ -53,10 +54,16 @@ def evaluate(learner: Learner, test: Split) -> float:
     return assess(learner, test, highest + 1).accuracy
 
 
-def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> float | None:
-    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown."""
+def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor, group: Group = ALONE) -> float | None:
+    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown.
+
+    Each process of the group has its share of the images, and all get the share of all that are right.
+    """
     known = truth >= 0
-    return share(learner.predict(images[known]).cpu() == truth[known].cpu()) if bool(known.any()) else None
+    right = learner.predict(images[known]).cpu() == truth[known].cpu()
+    counts = torch.tensor([int(right.sum()), len(right)], device=learner.device if group.size > 1 else None)
+    of_all, all_known = group.sum_(counts).tolist()
+    return of_all / all_known if all_known else None
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:

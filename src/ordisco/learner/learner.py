@@ -21,7 +21,7 @@ from ordisco.learner.end_increment import end_increment
 from ordisco.learner.fits import check_memory
 from ordisco.learner.memories import Memories
 from ordisco.learner.pools import Pools, lay_out
-from ordisco.learner.saving import restore, saved
+from ordisco.learner.saving import checksum, restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.learner.state import TERMS, TRACE, Setup, State
 from ordisco.learner.step import train_step
@@ -132,6 +132,12 @@ class Learner:
         return self.state.nets.capacity
 
     @property
+    def takes_shares(self) -> bool:
+        """Does each process need only its share of an increment? Not where unlabelled images are kept."""
+        memories = self.state.memories
+        return self.setup.group.size > 1 and memories.umb is None and self.method.memory != "all"
+
+    @property
     def has_generator(self) -> bool:
         """Can it `sample`?"""
         return self.state.nets.gan is not None
@@ -150,8 +156,10 @@ class Learner:
 
     def begin(self, increment: Increment) -> None:
         """Make ready for a new increment: room for its new classes, fresh optimisers, its images on the device."""
-        state = self.state
+        state, group = self.state, self.setup.group
         check_increment(increment, self.image_shape)
+        if self.takes_shares:
+            increment = increment.shared(group.rank, group.size)
         if not increment.classes and not (state.memories.data is not None and len(state.memories.data)):
             raise OrdiscoError("the increment has no labelled image and none is remembered: label at least one image")
         state.classes.add(increment.classes)
@@ -194,6 +202,7 @@ class Learner:
         self.check_finite()
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
+        self.check_replicas()
         state.nets.stop_optimizers()
         state.classes.before = len(state.classes)
         state.increments += 1
@@ -226,6 +235,14 @@ class Learner:
             raise NonFiniteError(
                 f"the {TERMS[term]} loss is {float(trace[row, term])} at step {start + row + 1} of increment "
                 f"{self.state.increments + 1}: lower the learning rate or use --precision 32-true"
+            )
+
+    def check_replicas(self) -> None:
+        """Stop if the processes of a data-parallel run no longer have the same state, bit for bit."""
+        if self.setup.group.size > 1 and not self.setup.group.alike(checksum(self.saved()[0]), self.device):
+            raise OrdiscoError(
+                f"the processes have drifted apart in increment {self.increments + 1}: their weights differ; "
+                "use machines of one kind with the same libraries, and go on with `ordisco resume`"
             )
 
     # ------------------------------------------------------------------ using what was learned

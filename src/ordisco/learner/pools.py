@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ordisco.data.pixels import normalize
 from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.held import Held
 from ordisco.learner.state import Setup, State
 from ordisco.streams.stream import Increment
 
@@ -19,7 +20,7 @@ class Pools:
 
     images: Tensor  # labelled, uint8
     slots: Tensor
-    unlabeled: Tensor  # uint8
+    unlabeled: Tensor | Held  # uint8
     expected: Tensor  # the class frequencies to be expected among the unlabelled images
 
     def draw(self, batch_labeled: int, batch_unlabeled: int) -> Batch:
@@ -49,4 +50,6 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
         share = len(memories.umb) / (len(memories.umb) + len(unlabeled))
         unlabeled = torch.cat([unlabeled, memories.umb.images])
         expected = (1 - share) * expected + share * remembered
-    return Pools(images[known], classes.slots_of(labels[known]), unlabeled, expected)
+    slots, count = classes.slots_of(labels[known]), increment.num_unlabeled
+    held = unlabeled if increment.share is None else Held(unlabeled, count, setup.group)
+    return Pools(images[known], slots, held, expected)

@@ -17,6 +17,7 @@ from ordisco.evaluation.accuracy import assess, evaluate, generated_accuracy, ps
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
+from ordisco.machine.group import ALONE
 from ordisco.machine.memory import peak_memory, reset_peak_memory
 from ordisco.report.terminal import Display
 from ordisco.runs import checkpoint
@@ -26,7 +27,7 @@ from ordisco.runs.place import fits_run
 from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.runs.summary import draw_samples, write_summary
 from ordisco.settings.methods import method
-from ordisco.streams.stream import Stream
+from ordisco.streams.stream import Increment, Stream
 from ordisco.words import percent
 
 SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
@@ -92,7 +93,7 @@ class Run:
         learner, stream = self.learner, self.stream
         for index in range(learner.increments, len(stream)):
             if learner.step_in_increment == 0:
-                learner.begin(stream[index])
+                learner.begin(self.arriving(index))
             while not learner.done:
                 if max_steps is not None and learner.total_steps >= max_steps:
                     self.save()
@@ -103,6 +104,11 @@ class Run:
             learner.finish()
             self.close_increment(index)
         return True
+
+    def arriving(self, index: int) -> Increment:
+        """An increment of the stream, or this process's share of it."""
+        group = self.learner.setup.group
+        return self.stream.share(index, group.rank, group.size) if self.learner.takes_shares else self.stream[index]
 
     def between_steps(self) -> None:
         """Record, check, show, save and stop, each when it is time."""
@@ -142,21 +148,21 @@ class Run:
     def close_increment(self, index: int) -> None:
         """Evaluate, record, draw samples, save."""
         learner, stream = self.learner, self.stream
+        increment, group = self.arriving(index), learner.setup.group if learner.takes_shares else ALONE
+        hidden = increment.labels < 0
+        images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
+        pseudo_labels = pseudo_label_accuracy(learner, images, truth, group) if self.chief or group.size > 1 else None
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
-            increment = stream[index]
-            hidden = increment.labels < 0
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
-                images=len(increment),
+                images=int((~hidden).sum()) + increment.num_unlabeled,
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
-                pseudo_label_accuracy=pseudo_label_accuracy(
-                    learner, increment.images[hidden], stream.truth(index)[hidden]
-                ),
+                pseudo_label_accuracy=pseudo_labels,
                 generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
                 confusion=evaluation.confusion.tolist(),
                 seconds=round(self.elapsed() - self.seconds_before_increment, 3),
@@ -220,7 +226,7 @@ class Run:
         for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
-        under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
+        under_way = self.arriving(state["increments"]) if state["step_in_increment"] else None
         try:
             self.learner.load(loaded.tensors, state, under_way)
         except OrdiscoError as error:

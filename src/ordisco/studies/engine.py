@@ -253,7 +253,7 @@ class Engine:
 
 def jobs_at_once(machines: Sequence[MachineSettings], runs: int, fabric: Fabric, asked: int | None) -> int:
     """How many runs at once: as asked, else as many as the cores allow; one after the other on GPUs."""
-    devices = max(machine.devices for machine in machines)
+    devices = max(machine.world for machine in machines)
     if asked is None:
         if devices > 1 or fabric.device.type != "cpu":
             return 1
