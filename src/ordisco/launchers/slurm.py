@@ -125,12 +125,11 @@ class Array:
                 if end is None and not gone:
                     continue
                 left.remove((job, told))
-                if end is not None:
-                    note(ends, board, job, end)
-                elif asked:
-                    note(ends, board, job, End("stopped"))
-                elif again:
-                    board.row(job.name).message("lost, submitted again to go on from its last checkpoint")
+                if asked or (end is not None and end.kind != "stopped"):
+                    note(ends, board, job, end or End("stopped"))
+                elif again or end is not None:
+                    why = "lost" if end is None else "its time was over"
+                    board.row(job.name).message(f"{why}, submitted again to go on from its last checkpoint")
                     lost.append(job)
                 else:
                     note(ends, board, job, End("failed", f"lost {ATTEMPTS} times (see {told.parent})"))
@@ -164,14 +163,15 @@ def passed_on(board: Board, job: Job, told: Path, start: int) -> tuple[End | Non
 
 
 def make_in_task(job: Job, told: str) -> None:
-    """The task: have a process on this node make the run; Slurm's SIGTERM has it saved."""
+    """The task: have a process on this node make the run; Slurm's signals have it saved."""
     asked = False
 
     def ask(number: int, frame: object) -> None:
         nonlocal asked
         asked = True
 
-    signal.signal(signal.SIGTERM, ask)
+    for number in (signal.SIGTERM, signal.SIGUSR2):  # scancel; the time is nearly over
+        signal.signal(number, ask)
     maker = Maker(LEASE)
     with open(told, "ab", buffering=0) as file:
 

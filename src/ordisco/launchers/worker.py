@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -23,6 +22,7 @@ from ordisco.launchers.relay import CALLS, END
 from ordisco.runs.directory import BUSY
 from ordisco.runs.signals import signal_name
 
+PROGRAM = (sys.executable, "-m", "ordisco")
 LOOK_SECONDS = 0.2  # between two looks whether to stop
 PATIENCE = 30.0  # seconds for a process to save its state when the parent fails
 BUSY_SECONDS = 2.0  # between two looks whether a run is still locked
@@ -43,16 +43,15 @@ class End:
 class Worker:
     """A process that makes the jobs it is given; `alone`: it is the one job's own process."""
 
-    def __init__(self, alone: Job | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, alone: Job | None = None) -> None:
         self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self.read = 0  # bytes of them
         words = ("worker",) if alone is None else alone.words
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "ordisco", *words],
+            [*PROGRAM, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.complaints,
-            env=None if environment is None else dict(environment),
         )
         self.news: queue.Queue[dict[str, Any] | None] = queue.Queue()  # None: it has ended
         self.listener = threading.Thread(target=self._listen, daemon=True)
@@ -188,9 +187,3 @@ class Maker:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
-
-
-def python_environment(**changes: str | None) -> dict[str, str]:
-    """The environment with some variables set, or removed where None."""
-    kept = {name: value for name, value in os.environ.items() if name not in changes}
-    return kept | {name: value for name, value in changes.items() if value is not None}
