@@ -195,7 +195,9 @@ def test_processes_that_do_not_fit():
 def begin(out: Path, *options: str, prefix: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
     command = [*prefix, sys.executable, "-m", "ordisco", *arguments(out, "--method", "smb", *options, steps=STEPS)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=os.environ | {"TERM": "dumb"} | environment, **pipes)
+    return subprocess.Popen(
+        command, env=os.environ | {"TERM": "dumb", "TORCH_CPP_LOG_LEVEL": "ERROR"} | environment, **pipes
+    )
 
 
 def assert_alike(run: Path, other: Path) -> None:
