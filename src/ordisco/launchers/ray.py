@@ -71,7 +71,8 @@ class Ray:
             raise UsageError("detach is not allowed with a cluster that ends with the command: give --ray-address")
         with connected(self.address) as ray:
             check_room(ray, jobs)
-            words = (*command.with_jobs(at_once), "--launcher", "ray", "--ray-address", "auto")
+            address = ray.get_runtime_context().gcs_address
+            words = (*command.with_jobs(at_once), "--launcher", "ray", "--ray-address", address)
             name = f"ordisco {command.log.parent.resolve()}"
             try:
                 actor = (
@@ -163,8 +164,12 @@ class Giver:
 
         stop_file(Path(log)).unlink(missing_ok=True)
         with open(log, "ab") as out:
+            # without what Ray tells its own workers: the command is another of its users
+            own = {
+                name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_NUM_THREADS"))
+            }
             child = subprocess.Popen(
-                [sys.executable, "-m", "ordisco", *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                [sys.executable, "-m", "ordisco", *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=own
             )
 
         def wait() -> None:
