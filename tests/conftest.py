@@ -11,6 +11,7 @@ from torch import Tensor
 from ordisco.data.dataset import Dataset, Split
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner
+from ordisco.machine.processes import environment
 from ordisco.nets.network import Network
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import method
@@ -38,7 +39,7 @@ TINY = LearnerSettings().replace(
     importance_chunk=64,
     umb_size=30,
 )
-FABRIC = Fabric(accelerator="cpu", devices=1)
+FABRIC = Fabric(accelerator="cpu", devices=1, plugins=[environment()])
 
 
 def blobs(labels: Iterable[int], seed: int, channels: int = 1, side: int = 8) -> Tensor:

@@ -23,6 +23,7 @@ LAYERS = (
     "evaluation",
     "report",
     "runs",
+    "launchers",
     "studies",
     "bench",
     "cli",

@@ -206,7 +206,8 @@ def test_cursor() -> None:
 
 def test_a_learner_cannot_reach_the_truth_through_an_increment() -> None:
     increment = new_instance(load("digits"), 10, 1)[0]
-    assert {field.name for field in dataclasses.fields(increment)} == {"images", "labels"}
+    assert {field.name for field in dataclasses.fields(increment)} == {"images", "labels", "share"}
+    assert increment.share is None  # which would be three numbers
     assert int((increment.labels == -1).sum()) == len(increment) - 10
 
 

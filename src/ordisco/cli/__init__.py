@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study
+from ordisco.cli import bench, data, judge, methods, nets, resume, run, stream, study, worker
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
@@ -22,6 +22,7 @@ def parser() -> Parser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for module in (run, resume, study, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
+    worker.add_parser(commands, parser)
     return top
 
 

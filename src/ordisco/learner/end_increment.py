@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ordisco.learner.buffers import select_herding
 from ordisco.learner.state import Setup, State
+from ordisco.machine.group import Group
 from ordisco.maths.penalties import Evidence
 from ordisco.streams.stream import Increment
 
@@ -42,12 +43,27 @@ def end_penalties(setup: Setup, state: State, increment: Increment, predict: Pre
     chunk, classes = setup.settings.gan.importance_chunk, len(state.classes)
     known = increment.labels >= 0
     if memories.penalty_on_D is not None and nets.gan is not None:
-        images = increment.images[~known].to(setup.device)
-        evidence = Evidence(nets.gan.D.module, images, predict(images), classes, chunk)
+        mine = own_share(increment, ~known, setup.group)
+        images = increment.images[mine].to(setup.device)
+        evidence = Evidence(
+            nets.gan.D.module, images, predict(images), classes, chunk, increment.num_unlabeled, setup.group
+        )
         memories.penalty_on_D.end(nets.gan.D.flat.theta, evidence)
     if memories.penalty_on_C is not None:
         used = known if setup.method.penalty_on == "sl" else torch.ones_like(known)
-        images, given = increment.images[used].to(setup.device), increment.labels[used].to(setup.device)
+        mine = own_share(increment, used, setup.group)
+        images, given = increment.images[mine].to(setup.device), increment.labels[mine].to(setup.device)
         slots = predict(images)
         slots[given >= 0] = state.classes.slots_of(given[given >= 0])
-        memories.penalty_on_C.end(nets.C.flat.theta, Evidence(nets.C.module, images, slots, classes, chunk))
+        count = int(known.sum()) + (increment.num_unlabeled if setup.method.penalty_on != "sl" else 0)
+        evidence = Evidence(nets.C.module, images, slots, classes, chunk, count, setup.group)
+        memories.penalty_on_C.end(nets.C.flat.theta, evidence)
+
+
+def own_share(increment: Increment, used: Tensor, group: Group) -> Tensor:
+    """Positions of the images that this process measures importances on: its part of those that all have."""
+    (places,) = torch.where(used)
+    if increment.share is None:
+        return places[group.rank :: group.size]
+    known = increment.labels[places] >= 0
+    return torch.cat([places[known][group.rank :: group.size], places[~known]])

@@ -22,13 +22,15 @@ from ordisco.learner.fits import check_memory
 from ordisco.learner.imprint import imprint
 from ordisco.learner.memories import Memories, nbytes
 from ordisco.learner.pools import Pools, lay_out
-from ordisco.learner.saving import restore, saved
+from ordisco.learner.saving import checksum, restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
 from ordisco.learner.statistics import gather_statistics
 from ordisco.learner.step import train_step
+from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
 from ordisco.nets.networks import Networks
+from ordisco.nets.shared import shared_out
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.streams.stream import Increment
@@ -69,7 +71,7 @@ class Learner:
             seed,
             Augmentation(translate, flip),
             make_unlabeled_loss(settings.unlabeled),
-            fabric or Fabric(accelerator="auto", devices=1),
+            fabric or one_device(),
         )
         device = self.setup.device
         check_memory(settings, image_shape, num_classes, method.gan, self.setup.fabric)
@@ -133,6 +135,12 @@ class Learner:
         return self.state.nets.capacity
 
     @property
+    def takes_shares(self) -> bool:
+        """Does each process need only its share of an increment? Not where unlabelled images are kept."""
+        memories = self.state.memories
+        return self.setup.group.size > 1 and memories.umb is None and self.method.memory != "all"
+
+    @property
     def has_generator(self) -> bool:
         """Can it `sample`?"""
         return self.state.nets.gan is not None
@@ -151,8 +159,10 @@ class Learner:
 
     def begin(self, increment: Increment) -> None:
         """Make ready for a new increment: room for its new classes, fresh optimisers, its images on the device."""
-        state = self.state
+        state, group = self.state, self.setup.group
         check_increment(increment, self.image_shape)
+        if self.takes_shares:
+            increment = increment.shared(group.rank, group.size)
         if not increment.classes and not (state.memories.data is not None and len(state.memories.data)):
             raise OrdiscoError("the increment has no labelled image and none is remembered: label at least one image")
         state.classes.add(increment.classes)
@@ -181,7 +191,8 @@ class Learner:
         if self.pools is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         state.nets.train()
-        terms = train_step(self.setup, state, self.pools)
+        with shared_out(state.nets, self.setup.group):
+            terms = train_step(self.setup, state, self.pools)
         zero = torch.zeros((), device=self.device)
         state.trace[state.step % TRACE] = torch.stack([terms.get(term, zero) for term in TRACED])
         state.step += 1
@@ -196,6 +207,7 @@ class Learner:
         self.gather_statistics()
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
+        self.check_replicas()
         state.nets.stop_optimizers()
         state.classes.before = len(state.classes)
         state.increments += 1
@@ -242,6 +254,14 @@ class Learner:
             raise NonFiniteError(
                 f"the {TRACED[term]} loss is {float(trace[row, term])} at step {start + row + 1} of increment "
                 f"{self.state.increments + 1}: lower the learning rate or use --precision 32-true"
+            )
+
+    def check_replicas(self) -> None:
+        """Stop if the processes of a data-parallel run no longer have the same state, bit for bit."""
+        if self.setup.group.size > 1 and not self.setup.group.alike(checksum(self.saved()[0]), self.device):
+            raise OrdiscoError(
+                f"the processes have drifted apart in increment {self.increments + 1}: their weights differ; "
+                "use machines of one kind with the same libraries, and go on with `ordisco resume`"
             )
 
     # ------------------------------------------------------------------ using what was learned

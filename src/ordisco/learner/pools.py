@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ordisco.data.pixels import normalize
 from ordisco.learner.batch import Batch, Pairs, Unlabeled
+from ordisco.learner.held import Held
 from ordisco.learner.state import Setup, State
 from ordisco.streams.stream import Increment
 
@@ -20,7 +21,7 @@ class Pools:
 
     images: Tensor  # labelled, uint8
     slots: Tensor
-    unlabeled: Tensor  # uint8
+    unlabeled: Tensor | Held  # uint8
     increments: Tensor  # with which each unlabelled image came
     expected: Tensor  # (increments, classes): the class frequencies to be expected among the unlabelled images of each
     here: Tensor  # (classes,): may the increment have images of the class? Those whose labels came; all, if none came
@@ -55,15 +56,20 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
     if memories.umb is not None and len(memories.umb):
         unlabeled = torch.cat([unlabeled, memories.umb.images])
         came = torch.cat([came, memories.umb.increments.long()])
-    expected = frequencies(arrived, classes.counts(labels[known]))
+    held: Tensor | Held = unlabeled
+    if increment.share is not None:  # which has no image of an earlier increment beside it
+        held, came = (
+            Held(unlabeled, increment.num_unlabeled, setup.group),
+            came.new_full((increment.num_unlabeled,), first),
+        )
     return Pools(
         images[known],
         classes.slots_of(labels[known]),
-        unlabeled,
+        held,
         came - first,
-        expected,
+        frequencies(arrived, classes.counts(labels[known])),
         here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
-        steps=setup.steps_of(state.increments, len(increment)),
+        steps=setup.steps_of(state.increments, len(increment.labeled) + increment.num_unlabeled),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
@@ -26,6 +28,15 @@ def saved(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "step_in_increment": state.step,
         "total_steps": state.total_steps,
     }
+
+
+def checksum(tensors: dict[str, Tensor]) -> int:
+    """63 bits that differ where a tensor does."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return int.from_bytes(digest.digest()[:8], "little") >> 1
 
 
 def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict[str, Any], under_way: bool) -> None:

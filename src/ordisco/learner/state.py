@@ -13,6 +13,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Augmentation
 from ordisco.learner.memories import Memories
 from ordisco.learner.seeding import derive_seed, set_seed
+from ordisco.machine.group import Group
 from ordisco.maths.unlabeled.base import UnlabeledLoss
 from ordisco.nets.network import Network
 from ordisco.nets.networks import Networks
@@ -55,16 +56,19 @@ class Setup:
         assert isinstance(mean, Tensor)
         return mean
 
+    @property
+    def group(self) -> Group:
+        """The processes that share the work."""
+        return Group(self.fabric.global_rank, self.fabric.world_size)
+
     def reduce(self, network: Network) -> None:
-        """Average gradients and batch-norm statistics over the processes of a data-parallel run."""
+        """Average gradients over the processes of a data-parallel run; batch-norm statistics are those of all."""
         if self.fabric.world_size > 1:
-            for vector in (network.flat.grad, network.flat.buffers):
-                if len(vector):
-                    vector.copy_(self.averaged(vector))
+            network.flat.grad.copy_(self.averaged(network.flat.grad))
 
     def seed_step(self, total_steps: int, part: str) -> None:
-        """Seed torch for a part of a step (and process): a resumed run draws the same numbers."""
-        set_seed(derive_seed(self.seed, part, total_steps, self.fabric.global_rank), self.device)
+        """Seed torch for a part of a step, alike in all processes: a resumed run draws the same numbers."""
+        set_seed(derive_seed(self.seed, part, total_steps, 0), self.device)
 
 
 @dataclass

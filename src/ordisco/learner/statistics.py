@@ -15,24 +15,21 @@ from ordisco.learner.pools import Pools
 from ordisco.learner.replay import drawn_from, replays
 from ordisco.learner.state import Setup, State
 from ordisco.nets.modes import gathering
-from ordisco.nets.network import Network
 
 
 @torch.no_grad()
 def gather_statistics(setup: Setup, state: State, pools: Pools) -> None:
-    """The statistics of C′ and of the G that replays anew, at their weights of now."""
+    """The statistics of C′ and of the G that replays anew, at their weights of now; alike in every process."""
     nets, batches = state.nets, setup.settings.classifier.statistics
     with gathering(nets.teacher.module):
         for _ in range(batches):
             x = mixture(setup, state, pools)
             with setup.fabric.autocast():
                 nets.teacher.module(x)
-    share(setup, nets.teacher)
     if nets.gan is not None:
         with gathering(nets.gan.sampler.module):
             for _ in range(batches):
                 drawn_from(setup, nets.gan, len(state.classes))
-        share(setup, nets.gan.sampler)
 
 
 def mixture(setup: Setup, state: State, pools: Pools) -> Tensor:
@@ -44,9 +41,3 @@ def mixture(setup: Setup, state: State, pools: Pools) -> Tensor:
     again = replays(setup, state) if setup.settings.replay.replay_weight > 0 else None
     parts = [images.x for images in (batch.labeled, batch.unlabeled, again) if images is not None]
     return setup.augment.weak(torch.cat(parts))
-
-
-def share(setup: Setup, network: Network) -> None:
-    """The mean over the processes of a data-parallel run."""
-    if len(network.flat.buffers):
-        network.flat.buffers.copy_(setup.averaged(network.flat.buffers))

@@ -18,13 +18,13 @@ def update(
     Returns the norm of the penalty's gradient over that of the loss; None where nothing is held.
     """
     flat, ratio = network.flat, None
+    setup.reduce(network)
     if penalty is not None:
         if penalty.follows is not None:
-            penalty.before_step(flat.theta, setup.averaged(flat.grad if followed is None else followed))
+            penalty.before_step(flat.theta, flat.grad if followed is None else setup.averaged(followed))
         if (held := penalty.gradient(flat.theta)) is not None:
             ratio = held.norm() / flat.grad.norm().clamp(min=torch.finfo(flat.grad.dtype).tiny)
             flat.grad.add_(held)
-    setup.reduce(network)
     network.step()
     if penalty is not None and penalty.follows is not None:
         penalty.after_step(flat.theta)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.data.pixels import normalize
+from ordisco.machine.group import ALONE, Group
 from ordisco.maths.per_image import mean_per_image_gradient
 from ordisco.settings.methods import PenaltyName, PenaltyOn
 
@@ -37,13 +38,21 @@ def quadratic_gradient(theta: Tensor, anchor: Tensor, importance: Tensor, weight
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an increment leaves to measure importances on: a network, images and the class slot of each."""
+    """What an increment leaves to measure importances on: a network, images and the class slot of each.
+
+    In a data-parallel run each process has its part of `count` images, and all get the mean over all.
+    """
 
     module: nn.Module
     images: Tensor  # uint8
     slots: Tensor  # the given class, or the one that C′ gives
     num_classes: int
     chunk: int  # images at once
+    count: int | None = None  # None: these are all
+    group: Group = ALONE
+
+    def __len__(self) -> int:
+        return len(self.images) if self.count is None else self.count
 
     def batches(self, size: int = 256) -> Iterator[tuple[Tensor, Tensor]]:
         """Images in [−1, 1] with their slots, a few at a time."""
@@ -52,7 +61,13 @@ class Evidence:
 
     def mean_gradient(self, loss: Callable[..., Tensor], power: Literal[1, 2]) -> Tensor:
         """E |∂ loss(module, x, y)/∂θ|^power over the images."""
-        return mean_per_image_gradient(self.module, loss, self.batches(), power=power, chunk=self.chunk)
+        if self.group.size > 1 and not len(self.images):
+            mean = torch.cat([torch.zeros_like(p).flatten() for p in self.module.parameters()])
+        else:
+            mean = mean_per_image_gradient(self.module, loss, self.batches(), power=power, chunk=self.chunk)
+        if self.group.size == 1:
+            return mean
+        return self.group.sum_(mean * (len(self.images) / len(self)))
 
 
 class Penalty:
@@ -103,7 +118,7 @@ class Penalty:
 
     def end(self, theta: Tensor, evidence: Evidence) -> None:
         """An increment is learned: θ becomes θ*, and what the evidence shows joins Ω."""
-        if len(evidence.images):
+        if len(evidence):
             self.keep(theta, self.joined(self.importance(evidence)))
 
     def importance(self, evidence: Evidence) -> Tensor:

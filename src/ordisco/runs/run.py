@@ -17,6 +17,7 @@ from ordisco.evaluation.accuracy import PseudoLabels, assess, evaluate, generate
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
+from ordisco.machine.group import ALONE
 from ordisco.machine.memory import peak_memory, reset_peak_memory
 from ordisco.report.terminal import Display
 from ordisco.runs import checkpoint
@@ -26,7 +27,7 @@ from ordisco.runs.place import fits_run
 from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.runs.summary import draw_samples, write_summary
 from ordisco.settings.methods import method
-from ordisco.streams.stream import Stream
+from ordisco.streams.stream import Increment, Stream
 from ordisco.words import percent
 
 SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
@@ -92,7 +93,7 @@ class Run:
         learner, stream = self.learner, self.stream
         for index in range(learner.increments, len(stream)):
             if learner.step_in_increment == 0:
-                learner.begin(stream[index])
+                learner.begin(self.arriving(index))
             while not learner.done:
                 if max_steps is not None and learner.total_steps >= max_steps:
                     self.save()
@@ -104,6 +105,11 @@ class Run:
             learner.finish()
             self.close_increment(index, measures.get("penalty_ratio") or None)
         return True
+
+    def arriving(self, index: int) -> Increment:
+        """An increment of the stream, or this process's share of it."""
+        group = self.learner.setup.group
+        return self.stream.share(index, group.rank, group.size) if self.learner.takes_shares else self.stream[index]
 
     def between_steps(self) -> None:
         """Record, check, show, save and stop, each when it is time."""
@@ -143,16 +149,17 @@ class Run:
     def close_increment(self, index: int, ratio: float | None) -> None:
         """Evaluate, record, draw samples, save; `ratio` is the penalty's gradient over that of the loss."""
         learner, stream = self.learner, self.stream
+        increment, group = self.arriving(index), learner.setup.group if learner.takes_shares else ALONE
+        hidden = increment.labels < 0
+        images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
+        pseudo = PseudoLabels.of(learner, images, truth, group) if self.chief or group.size > 1 else PseudoLabels()
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
-            increment = stream[index]
-            hidden = increment.labels < 0
-            pseudo = PseudoLabels.of(learner, increment.images[hidden], stream.truth(index)[hidden])
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
-                images=len(increment),
+                images=int((~hidden).sum()) + increment.num_unlabeled,
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
@@ -225,7 +232,7 @@ class Run:
         for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
-        under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
+        under_way = self.arriving(state["increments"]) if state["step_in_increment"] else None
         try:
             self.learner.load(loaded.tensors, state, under_way)
         except OrdiscoError as error:
@@ -273,7 +280,7 @@ class Run:
         sizes, learner = self.learner.settings.step, self.learner
         images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.has_generator else 0)
         steps = learner.total_steps - self.shown_steps
-        rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
+        rate = steps * images / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now
         self.display.step(learner.increments + 1, learner.step_in_increment, self.losses(), rate)
 
