@@ -58,10 +58,8 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
         came = torch.cat([came, memories.umb.increments.long()])
     held: Tensor | Held = unlabeled
     if increment.share is not None:  # which has no image of an earlier increment beside it
-        held, came = (
-            Held(unlabeled, increment.num_unlabeled, setup.group),
-            came.new_full((increment.num_unlabeled,), first),
-        )
+        held = Held(unlabeled, increment.num_unlabeled, setup.group)
+        came = came.new_full((len(held),), first)
     return Pools(
         images[known],
         classes.slots_of(labels[known]),

@@ -82,8 +82,8 @@ class Row:
         stream = differing(vars(config.stream), vars(base.stream))
 
         def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-            where = stream_word(config), config.method, config.preset, self.seed
-            return flat(RunConfig.resolve(*where, **stream, **changes).learner)
+            word, method = stream_word(config), config.method
+            return flat(RunConfig.resolve(word, method, config.preset, self.seed, **{**stream, **changes}).learner)
 
         mine, usual = flat(config.learner), given({})
         leading = {
