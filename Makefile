@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test quick other-cpu fuzz lint bench docs dist clean setup
+.PHONY: demo test quick other-cpu fuzz lint bench docs dist clean setup extras
 
 demo: $(READY)            ## ORDisCo and SMB on the embedded digits, side by side
 	$(BIN)/ordisco run
@@ -45,6 +45,8 @@ dist: $(READY)            ## wheel and source archive, into dist/
 
 setup: $(READY)
 
+extras: $(VENV)/.extras   ## the label page, ONNX, Ray and Slurm, and what their tests need; without them these are skipped
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
@@ -52,6 +54,10 @@ $(READY): pyproject.toml constraints.txt
 
 $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
+$(VENV)/.extras: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[extras]"
 	@touch $@
 
 clean:

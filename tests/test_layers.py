@@ -25,6 +25,7 @@ LAYERS = (
     "runs",
     "model",
     "label",
+    "sklearn",
     "studies",
     "bench",
     "cli",

@@ -119,12 +119,13 @@ def test_a_person_labels_images(server: subprocess.Popen[str], page: Any, folder
     ]
 
 
-def test_ctrl_c_is_a_clean_end(server: subprocess.Popen[str], folder: Path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_a_clean_end(number: signal.Signals, server: subprocess.Popen[str], folder: Path):
     assert server.stdout is not None
     address, token = server.stdout.readline().strip().split("#")
     request = urllib.request.Request(f"{address}state", headers={"x-ordisco-token": token})
     with urllib.request.urlopen(request) as answer:
         assert json.load(answer)["total"] == 6
-    server.send_signal(signal.SIGINT)
+    server.send_signal(number)
     assert server.wait(timeout=20) == 0
     assert len((folder / "labels.csv").read_text().splitlines()) == 7

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import increment_of, make_learner
 from ordisco.data.own import list_images
-from ordisco.data.pixels import decode
+from ordisco.data.picture import decode
 from ordisco.errors import OrdiscoError
 from ordisco.learner.learner import Learner
 from ordisco.model import samples

@@ -6,9 +6,12 @@ import sys
 import warnings
 
 from ordisco.cli import (
+    ask,
     bench,
     data,
+    export,
     judge,
+    label,
     learn,
     methods,
     nets,
@@ -26,7 +29,7 @@ from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
 
-USE = (learn, predict, test, sample, show, undo)  # a model in use; the others are for research
+USE = (learn, predict, test, ask, label, sample, export, show, undo)  # a model in use; the others are for research
 
 
 def parser() -> Parser:
@@ -68,9 +71,8 @@ def main(argv: list[str] | None = None) -> int:
 def is_lasting(argv: list[str]) -> bool:
     """Does the command leave more than what it prints?"""
     printed = {"--list", "--table", "--check"}
-    return argv[:1] in (["run"], ["resume"], ["judge"], ["learn"], ["sample"], ["undo"]) or (
-        argv[:1] == ["study"] and not printed & set(argv)
-    )
+    made = ["run", "resume", "judge", "learn", "label", "sample", "export", "undo"]
+    return argv[:1] in [[name] for name in made] or (argv[:1] == ["study"] and not printed & set(argv))
 
 
 def run_command(argv: list[str] | None) -> int:

@@ -8,6 +8,7 @@ centre is asked about.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -24,12 +25,19 @@ CHUNK = 4096  # images that are looked at at once
 
 def ask(learner: Learner, images: Tensor, count: int, seed: int = 0) -> Tensor:
     """The numbers of `count` uint8 images worth a label, most uncertain first; all of them where there are fewer."""
-    if count < 1:
-        raise OrdiscoError(f"count = {count} is not allowed: 1 or more")
     parts = [uncertainty(learner.predict_proba(part)).cpu() for part in images.split(CHUNK)]
     doubts = torch.cat([torch.zeros(0), *parts])
+    return worth_a_label(doubts, lambda candidates: learner.features(images[candidates]), count, seed)
+
+
+def worth_a_label(doubts: Tensor, features_of: Callable[[Tensor], Tensor], count: int, seed: int = 0) -> Tensor:
+    """The same from the uncertainty of every image; features are wanted of the candidates alone."""
+    if count < 1:
+        raise OrdiscoError(f"count = {count} is not allowed: 1 or more")
     candidates = most_doubtful(doubts, count)
-    chosen = candidates[spread(learner.features(images[candidates]).cpu(), doubts[candidates], count, seed)]
+    if not len(candidates):
+        return candidates
+    chosen = candidates[spread(features_of(candidates).cpu(), doubts[candidates], count, seed)]
     return chosen[doubts[chosen].argsort(descending=True, stable=True)]
 
 
@@ -40,7 +48,7 @@ def uncertainty(probabilities: Tensor) -> Tensor:
     tensor([1.0000, 0.2000])
     """
     if probabilities.shape[1] < 2:
-        return torch.ones(len(probabilities))
+        return torch.ones(len(probabilities), device=probabilities.device)
     best = probabilities.topk(2, dim=1).values
     return 1 - (best[:, 0] - best[:, 1])
 

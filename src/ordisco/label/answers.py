@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import filelock
 
 from ordisco.errors import OrdiscoError
 from ordisco.files import open_plain, read_plain, text_bytes, told_in_one_line, write_all, write_atomically
@@ -43,6 +46,22 @@ def line(*fields: str) -> bytes:
 def can_be_listed(path: str) -> bool:
     """Can the file's name stand in such a list, and be found again?"""
     return path.isprintable() and path == path.strip()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else writes the file meanwhile; a crash gives up the lock."""
+    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+    with told_in_one_line("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise OrdiscoError(f"{path} is being written by another `ordisco label`: close that one first") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class AnswerFile:

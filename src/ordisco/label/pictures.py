@@ -16,6 +16,8 @@ UNREADABLE = b""
 
 def picture(path: Path) -> bytes:
     """The image as PNG without any note that the file carries; nothing where it cannot be read."""
+    if not path.is_file():  # a pipe would block
+        return UNREADABLE
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

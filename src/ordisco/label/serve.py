@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ordisco.errors import OrdiscoError
@@ -69,10 +71,22 @@ def serve(session: Session, folder: Path, port: int, ready: Callable[[str], None
                 timeout_graceful_shutdown=CLOSING_SECONDS,
             )
         )
-        ready(f"http://{ADDRESS}:{real}/#{token}")
-        try:
-            server.run(sockets=[listening])
-        except KeyboardInterrupt:  # as good an end as the button
-            pass
-        finally:
-            session.close()
+        with ends_by_signals():
+            try:
+                ready(f"http://{ADDRESS}:{real}/#{token}")
+                server.run(sockets=[listening])
+            except KeyboardInterrupt:  # as good an end as the button
+                pass
+            finally:
+                session.close()
+
+
+@contextmanager
+def ends_by_signals() -> Iterator[None]:
+    """SIGTERM as Ctrl-C, and Ctrl-C also where a shell had it ignored; uvicorn raises again what it was stopped by."""
+    before = {each: signal.signal(each, signal.default_int_handler) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ordisco.data.dataset import folded
 from ordisco.errors import OrdiscoError
 from ordisco.label.answers import Answer, AnswerFile
 
 LONGEST_NAME = 100  # characters of a class's name
-KEYS = 9  # classes that have a key
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,8 @@ class Session:
 
     def name_of(self, label: str) -> str:
         """The class that a text means: a known one, whatever its case, or a new one."""
+        from ordisco.data.dataset import folded  # which needs torch, and the page does not
+
         if not folded(label):
             raise OrdiscoError("a class needs a name")
         if len(label) > LONGEST_NAME or not label.strip().isprintable():

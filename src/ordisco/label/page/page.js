@@ -3,7 +3,6 @@
 // the next image is shown.
 
 const $ = (id) => document.getElementById(id);
-const KEYS = 9;
 const STORE = "token";
 let token = location.hash.slice(1) || sessionStorage.getItem(STORE) || "";
 let state = null;
@@ -97,6 +96,15 @@ async function draw(number) {
   }
 }
 
+// A class that is named by a digit has that key; the others have the free ones from 1 to 9, in their order.
+function keys() {
+  const names = state.classes.map((each) => each.name);
+  const found = new Map(names.filter((name) => /^[0-9]$/.test(name)).map((name) => [name, name]));
+  const free = [..."123456789"].filter((key) => !found.has(key));
+  for (const name of names) if (!found.has(name) && free.length) found.set(name, free.shift());
+  return found;
+}
+
 function filtered() {
   const text = $("name").value.trim().toLocaleLowerCase();
   return state.classes.filter((each) => each.name.toLocaleLowerCase().includes(text));
@@ -105,17 +113,17 @@ function filtered() {
 function classes() {
   const list = $("classes");
   const found = filtered();
+  const keyOf = keys();
   list.replaceChildren(
     ...found.map((each) => {
-      const place = state.classes.indexOf(each);
       const item = document.createElement("li");
       const button = document.createElement("button");
       const key = document.createElement("kbd");
       const name = document.createElement("span");
       const count = document.createElement("i");
       button.type = "button";
-      key.textContent = place < KEYS ? place + 1 : "·";
-      if (place >= KEYS) key.className = "none";
+      key.textContent = keyOf.get(each.name) || "·";
+      if (!keyOf.has(each.name)) key.className = "none";
       name.textContent = each.name;
       count.textContent = each.count || "";
       button.title = each.name;
@@ -197,9 +205,8 @@ document.addEventListener("keydown", (event) => {
     classes();
   } else if (typing || event.repeat) {
     return;
-  } else if (/^[1-9]$/.test(event.key)) {
-    const chosen = state.classes[Number(event.key) - 1];
-    if (chosen) answer(chosen.name);
+  } else if (/^[0-9]$/.test(event.key)) {
+    for (const [name, key] of keys()) if (key === event.key) return answer(name);
   } else if (event.key === "Enter" && document.activeElement === document.body) {
     if (state.guess) answer(state.guess.label);
   } else if (event.key === " " && document.activeElement === document.body) {
