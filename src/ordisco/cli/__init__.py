@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from ordisco.cli import bench, data, judge, methods, nets, paper, resume, run, stream, study
+from ordisco.cli import bench, data, judge, methods, nets, paper, report, resume, run, stream, study
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
 from ordisco.report.output import guarded_streams
@@ -20,7 +20,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (run, resume, study, paper, judge, stream, data, methods, nets, bench):
+    for module in (run, resume, study, paper, report, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
     return top
 

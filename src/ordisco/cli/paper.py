@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "       ordisco paper --fill DOCUMENT --items DIR [--check]",
         help="the paper's tables and figures, ours beside the paper's",
         description="Without ITEM, list the paper's tables and figures, what each would cost and how much is done. "
-        "With items, such as table-3 or figure-5, or all: make the runs that are missing and show ours beside the paper's. "
+        "With items, such as table-3 or figure-5, or all: make what is missing and show ours beside the paper's. "
         "Runs are shared between items; the same command goes on after an interruption.",
     )
     parser.add_argument("names", nargs="*", metavar="ITEM", help="table-1 to table-10, figure-1 to figure-12, or all")
@@ -153,15 +154,14 @@ def measure(args: argparse.Namespace) -> int:
     args.names = args.names or ["all"]
     making = making_of(args)
     rows = making.plan.rows(making.items)
-    check_data(rows, rows[0].config.machine.data_dir)
-    found = {args.scale: {"run": RUN_SECONDS[args.scale], "milliseconds": measured(rows)}}
+    if args.scale != "paper":
+        check_data(rows, rows[0].config.machine.data_dir)
     file = args.out / FILE
+    before = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found = {**{name: before[name] for name in SCALES if name in before}, args.scale: measured(rows, args.scale)}
     write_atomically(file, text_bytes(costs_text(str(processor()), found)))
     print(file)
     return 0
-
-
-RUN_SECONDS = {"digits": 6.0, "small": 30.0, "paper": 600.0}  # of a run beside its steps: start, evaluation, pictures
 
 
 def fill(args: argparse.Namespace) -> int:

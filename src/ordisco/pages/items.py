@@ -45,7 +45,7 @@ def section(of: Outcome, pictures: Path) -> Section:
     quotes = [block for block in blocks({**of, "panels": []}) if isinstance(block, str)]
     parts += [tag("p", quote, class_="note") for quote in quotes]
     parts.append(details("how it was made", made(of)))
-    return Section(of["item"], f"{of['word']}: {of['title']}", join(parts), measure_note(of))
+    return Section(of["item"], f"{of['word']}: {of['title']}", join(parts), measure_note(of), of["word"])
 
 
 def measure_note(of: Outcome) -> str:

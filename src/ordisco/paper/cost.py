@@ -14,6 +14,7 @@ from ordisco.data.catalogue import CATALOGUE
 from ordisco.files import told_in_one_line
 from ordisco.paper.scales import Plan, increments_in
 from ordisco.runs.config import RunConfig
+from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import method
 from ordisco.studies.study import Row
 
@@ -28,7 +29,7 @@ class Costs:
 
     steps: Mapping[str, float]
     run: float
-    machine: str
+    counted: bool  # not measured: operations of a step, for a GPU
 
     def seconds(self, row: Row) -> float | None:
         """Of one run, None where its kind was not measured."""
@@ -49,7 +50,7 @@ def known(scale: str, directory: Path | None = None) -> Costs | None:
         if scale in content:
             values = content[scale]
             steps = {kind: ms / 1000 for kind, ms in values["milliseconds"].items()}
-            return Costs(steps, values["run"], content["machine"])
+            return Costs(steps, values["run"], values["counted"])
     return None
 
 
@@ -83,7 +84,7 @@ def cost_of(rows: Iterable[Row], plan: Plan, directory: Path | None = None) -> C
             counted = True
             seconds = operations(row.config) * steps_of(row.config) / GPU
         total += seconds
-    return Cost(total / plan.scale.jobs, counted)
+    return Cost(total / plan.scale.jobs, counted or (costs is not None and costs.counted))
 
 
 def operations(config: RunConfig) -> float:
@@ -94,7 +95,10 @@ def operations(config: RunConfig) -> float:
     entry = CATALOGUE.get(stream.dataset)
     channels = 1 if stream.grey or (entry is not None and entry.name == "digits") else 3
     side = stream.size or SIDES.get(stream.dataset, 32)
-    sizes = preset_sizes(config.learner, (channels, side, side), stream.num_classes or 10)
+    nets = LearnerSettings(
+        classifier=config.learner.classifier, gan=config.learner.gan
+    )  # counted once for all that share
+    sizes = preset_sizes(nets, (channels, side, side), stream.num_classes or 10)
     row = method(config.method)
     views = {"none": 0, "vat": 8, "pseudo-label": 3}.get(loss, 4)  # passes of an unlabelled image, forward and back
     c = 3 * step.batch_labeled + views * step.batch_unlabeled
@@ -111,26 +115,34 @@ def operations(config: RunConfig) -> float:
 # ---------------------------------------------------------------------- measuring
 
 
-def measure(rows: Iterable[Row]) -> dict[str, float]:
-    """Milliseconds a step of every kind among the rows, in this process."""
+RUN = {"digits": 6.0, "small": 30.0, "paper": 600.0}  # seconds of a run beside its steps: start, evaluation, pictures
+
+
+def measure(rows: Iterable[Row], scale: str) -> dict[str, Any]:
+    """What the file says of a scale: milliseconds a step of every kind of row; for the scale `paper`, counted."""
+    counted = scale == "paper"
+    by_kind = {kind_of(row.config): row.config for row in rows}
+    found = {kind: 1000 * (operations(of) / GPU if counted else seconds_of_step(of)) for kind, of in by_kind.items()}
+    return {"run": RUN[scale], "counted": counted, "milliseconds": {kind: round(ms, 2) for kind, ms in found.items()}}
+
+
+def seconds_of_step(config: RunConfig) -> float:
+    """A few steps of the first increment, in this process."""
     from ordisco.machine.processes import make_fabric
     from ordisco.runs.estimate import seconds_a_step
     from ordisco.runs.launch import make_learner, stream_of
 
-    found: dict[str, float] = {}
-    for row in rows:
-        kind = kind_of(row.config)
-        if kind not in found:
-            stream = stream_of(row.config)
-            learner = make_learner(row.config, stream, make_fabric(row.config.machine))
-            learner.begin(stream[0])
-            found[kind] = round(1000 * seconds_a_step(learner), 2)
-    return found
+    stream = stream_of(config)
+    learner = make_learner(config, stream, make_fabric(config.machine))
+    learner.begin(stream[0])
+    return seconds_a_step(learner)
 
 
 def costs_text(machine: str, scales: Mapping[str, Mapping[str, Any]]) -> str:
     """The file of costs."""
     import tomli_w
 
-    head = "# Measured by `ordisco paper --measure`: one thread, one run at a time.\n"
+    head = (
+        "# By `ordisco paper --measure`: one thread, one run at a time; for the scale paper counted, at 20 TFLOP/s.\n"
+    )
     return head + tomli_w.dumps({"machine": machine, **scales})

@@ -23,7 +23,10 @@ class Order:
 
 
 def order_of(column: str, paper: Mapping[str, float], ours: Mapping[str, float]) -> Order | None:
-    """Compare the rows that both have; None for fewer than two. Rows that the paper has equal make no pair.
+    """Compare the rows that both have; None for fewer than two.
+
+    Rows that the paper has equal make no pair; where ours are equal, no order holds.
+
 
     >>> order_of("30 Batch", {"SMB": 73.3, "ORDisCo": 85.5}, {"SMB": 0.9, "ORDisCo": 0.8})
     Order(column='30 Batch', pairs=1, held=0, best=False)
@@ -33,6 +36,5 @@ def order_of(column: str, paper: Mapping[str, float], ours: Mapping[str, float])
         return None
     pairs = [(a, b) if paper[a] > paper[b] else (b, a) for a, b in combinations(rows, 2) if paper[a] != paper[b]]
     held = sum(ours[higher] > ours[lower] for higher, lower in pairs)
-    most = max(ours[row] for row in rows)
-    bests = [row for row in rows if paper[row] == max(paper[other] for other in rows)]
-    return Order(column, len(pairs), held, any(ours[row] == most for row in bests))
+    top = max(rows, key=lambda row: paper[row])
+    return Order(column, len(pairs), held, all(ours[top] > ours[row] for row in rows if row != top))

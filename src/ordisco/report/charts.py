@@ -12,7 +12,7 @@ from ordisco.report.figure import styles
 from ordisco.report.html import Html, join, tag
 
 WIDTH, HEIGHT = 720, 340
-LEFT, RIGHT, TOP, BOTTOM = 44, 14, 14, 40
+LEFT, RIGHT, TOP, BOTTOM = 48, 14, 32, 40
 DASHES = {"-": None, "--": "7 4", ":": "2 4", "-.": "8 4 2 4"}
 
 
@@ -139,7 +139,7 @@ def grid(axes: Axes, unit: str) -> Html:
         parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="rule"))
         parts.append(tag("text", f"{value:g}", x=LEFT - 8, y=y + 4, text_anchor="end"))
         value += step
-    parts.append(tag("text", unit, x=2, y=TOP + 4, class_="unit"))
+    parts.append(tag("text", unit, x=LEFT - 8, y=14, text_anchor="end"))
     return join(parts)
 
 
@@ -160,17 +160,20 @@ def drawn(one: Series, axes: Axes, colour: str, dash: str) -> Html:
     line = [(axes.x(p + 1), axes.y(one.mean(p))) for p in places]
     parts = []
     if len(one.seeds) > 1:
-        parts.append(tag("polygon", points=pairs([*upper, *reversed(lower)]), fill=colour, class_="band"))
-    parts.append(
-        tag("polyline", points=pairs(line), stroke=colour, stroke_dasharray=DASHES[dash], fill="none", class_="line")
-    )
+        parts.append(tag("polygon", points=pairs([*upper, *reversed(lower)]), class_="band"))
+    parts.append(tag("polyline", points=pairs(line), stroke_dasharray=DASHES[dash], class_="line"))
     if one.length <= 12:
-        parts += [tag("circle", cx=x, cy=y, r=3, fill=colour) for x, y in line]
+        parts += [tag("circle", cx=x, cy=y, r=3) for x, y in line]
     for place, value in one.points.items():
         if place <= axes.last and axes.low <= value <= axes.high:
-            ring = tag("circle", cx=axes.x(place), cy=axes.y(value), r=5.5, stroke=colour, fill="none", class_="point")
+            ring = tag("circle", cx=axes.x(place), cy=axes.y(value), r=5.5, class_="point")
             parts.append(ring)
-    return tag("g", join(parts), class_="series ink" if colour == "#000000" else "series")
+    return tag("g", join(parts), class_="series", style=look(colour))
+
+
+def look(colour: str) -> str:
+    """The colour as the style takes it, which makes it lighter on a dark page; black is the page's ink."""
+    return f"--c:{'var(--ink)' if colour == '#000000' else colour}"
 
 
 def pairs(points: Sequence[tuple[float, float]]) -> str:
@@ -180,10 +183,10 @@ def pairs(points: Sequence[tuple[float, float]]) -> str:
 
 def entry(one: Series, colour: str, dash: str, unit: str) -> Html:
     """A line of the legend: the look, the name and the last value."""
-    look = tag("line", x1=1, x2=25, y1=6, y2=6, stroke=colour, stroke_dasharray=DASHES[dash], class_="line")
+    line = tag("line", x1=1, x2=25, y1=6, y2=6, stroke_dasharray=DASHES[dash], class_="line")
     swatch = tag(
         "svg",
-        tag("g", look, class_="series ink" if colour == "#000000" else "series"),
+        tag("g", line, class_="series", style=look(colour)),
         viewBox="0 0 26 12",
         class_="swatch",
         aria_hidden="true",

@@ -16,7 +16,7 @@ function charts(root) {
       rows.sort((a, b) => parseFloat(b.values[near]) - parseFloat(a.values[near]));
       for (const one of rows) {
         const row = table.insertRow(), name = row.insertCell(), dot = document.createElement("i");
-        dot.style.background = one.colour; name.className = "words"; name.append(dot, one.name);
+        dot.style.background = one.colour === "#000000" ? "currentColor" : one.colour; name.className = "words"; name.append(dot, one.name);
         row.insertCell().textContent = one.values[near] + " " + data.unit;
         const printed = one.points[near + 1];
         row.insertCell().textContent = printed === undefined ? "" : "paper " + printed;

@@ -20,6 +20,7 @@ class Section:
     heading: str
     body: Html
     note: str = ""
+    short: str = ""  # how the contents call it
 
 
 @functools.cache
@@ -48,7 +49,7 @@ def page(title: str, lead: str, sections: Sequence[Section], refresh: int | None
     )
     contents = None
     if len(sections) > 1:
-        links = [tag("li", tag("a", section.heading, href=f"#{section.name}")) for section in sections]
+        links = [tag("li", tag("a", section.short or section.heading, href=f"#{section.name}")) for section in sections]
         contents = tag("nav", tag("ul", join(links)), aria_label="contents")
     main = tag("main", join(section_of(section) for section in sections))
     body = join([tag("header", tag("h1", title), tag("p", lead)), contents, main, Html(f"<script>{script}</script>")])
