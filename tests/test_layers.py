@@ -24,6 +24,8 @@ LAYERS = (
     "report",
     "runs",
     "studies",
+    "paper",
+    "pages",
     "bench",
     "cli",
 )

@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "watch",
         usage="ordisco watch RUNS [RUNS ...] [--port N]",
         help="look at runs in a browser while they go on",
-        description="Serve the page of runs on this machine alone, refreshed from their directories. It writes nothing.",
+        description="Serve the page of runs on this machine alone, refreshed from their directories. It only reads.",
     )
     watch.add_argument("runs", nargs="+", type=path_of, metavar="RUNS", help="run directories, or folders of them")
     watch.add_argument("--port", type=int, default=PORT, metavar="N", help=f"0: any that is free (default: {PORT})")

@@ -104,7 +104,7 @@ def table_panel(panel: Panel, pictures: Path) -> Html:
     head = tag("thead", tag("tr", join(top)), tag("tr", join(below)))
     line = order_line(panel["order"])
     holds = line.startswith("The paper's order holds in all")
-    order = tag("p", f"{line}.", class_="order yes" if holds else "order") if line else None
+    order = tag("p", line, class_="order yes" if holds else "order") if line else None
     return join([scrolling(tag("table", head, tag("tbody", join(rows)))), order])
 
 

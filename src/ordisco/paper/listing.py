@@ -40,12 +40,12 @@ def listing(out: Path, seeds: int | None = None) -> list[dict[str, Any]]:
 
 def table(entries: list[dict[str, Any]]) -> TextTable:
     """The list for people: runs done and time of each scale."""
-    header = ("item", "shows", *scales())
+    header = ("item", *scales())
     rows = []
     for entry in entries:
         cells = []
         for at in entry["scales"].values():
             time = duration(at["seconds"]) + (" (GPU)" if at["counted"] else "")
             cells.append(f"{at['done']}/{at['runs']}, {time}")
-        rows.append((entry["item"], entry["title"], *cells))
+        rows.append((f"{entry['item']}: {entry['title']}", *cells))
     return TextTable(header, tuple(rows), (len(rows) - 1,))

@@ -18,7 +18,7 @@ def blocks(of: Outcome, times: bool = True) -> list[Block]:
     parts: list[Block] = []
     for panel in of["panels"]:
         if of["kind"] != "complexity":
-            parts.append(f"{panel['name']} (ours: {panel['ours']})")
+            parts.append(f"{panel['name']} (ours: {panel['ours']}):")
         parts += [part for part in PANELS[of["kind"]](panel, times) if part]
     parts += [quote_line(quote) for quote in of["quoted"]]
     return parts
@@ -37,7 +37,7 @@ def notes(of: Outcome, now: Mapping[str, Any] | None = None) -> list[str]:
 
 def markdown(of: Outcome) -> str:
     """All of it for a document; pictures are left out."""
-    text = [part + ":\n" if isinstance(part, str) else part.markdown() for part in blocks(of, times=False)]
+    text = [part + "\n" if isinstance(part, str) else part.markdown() for part in blocks(of, times=False)]
     code = ", ".join(str(code.get("commit") or code.get("version"))[:12] for code in of["code"])
     seeds = f"{len(of['seeds'])} seed{'s' if len(of['seeds']) > 1 else ''}"
     text.append(f"`{of['command']}`, {seeds}, {of['runs']} runs, code {code}.\n")
@@ -83,10 +83,10 @@ def order_line(orders: Sequence[Mapping[str, Any]]) -> str:
         return ""
     pairs, held = sum(order["pairs"] for order in orders), sum(order["held"] for order in orders)
     if held == pairs:
-        return f"The paper's order holds in all {pairs} pairs"
+        return f"The paper's order holds in all {pairs} pairs."
     best = [str(order["column"]) for order in orders if order["best"]]
     tops = f"; its best is best at {', '.join(best)}" if best else "; its best is best nowhere"
-    return f"The paper's order holds in {held} of {pairs} pairs{tops}"
+    return f"The paper's order holds in {held} of {pairs} pairs{tops}."
 
 
 def curves_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
@@ -138,13 +138,13 @@ def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
         for line, row in zip(rows, panel["rows"], strict=True):
             line.append(duration(row["seconds"][-1]) if row["seconds"] else NONE)
     increments = max((len(row["seconds"]) for row in panel["rows"]), default=0)
-    title = f"{panel['ours']}, B = {increments}; × 1 is O(1), × 2 is O(B), × 4 is O(B²)"
+    title = f"{panel['ours']}, B = {increments}; × 1 is O(1), × 2 is O(B), × 4 is O(B²):"
     return [title, TextTable(tuple(header), tuple(tuple(row) for row in rows))]
 
 
 def samples_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     """Where the pictures are."""
-    return [f"{grid['name']}: {grid['file']}" for grid in panel["grids"]]
+    return [f"{grid['name']}: {grid['file']}." for grid in panel["grids"]]
 
 
 def coverage_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
@@ -170,4 +170,4 @@ PANELS: dict[str, Callable[[Mapping[str, Any], bool], list[Block]]] = {
 def quote_line(quote: Mapping[str, Any]) -> str:
     """`caption of Fig. 5: … 12.20 points; ours 3.1`."""
     ours = "" if quote["ours"] is None else f"; ours {quote['ours']:+.2f}".replace("-", "−")
-    return f"{quote['where']}: {quote['what']}, {quote['value']:.2f}{ours}"
+    return f"{quote['where']}: {quote['what']}, {quote['value']:.2f}{ours}."
