@@ -1,12 +1,8 @@
 """The items: all are there, their runs are shared, and every one starts at the paper's own scale."""
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 
-from conftest import FABRIC, blobs
-from ordisco.data.dataset import Dataset, Split
+from conftest import FABRIC
 from ordisco.errors import UsageError
 from ordisco.paper.cost import cost_of, kind_of, known, steps_of
 from ordisco.paper.items import Item, chosen, items
@@ -14,6 +10,7 @@ from ordisco.paper.numbers import printed
 from ordisco.paper.scales import Plan, scales
 from ordisco.runs.launch import make_learner, stream_of
 from ordisco.streams.stream import Stream
+from published import no_files  # noqa: F401
 
 TINY_NETS = {
     "c_width": 4,
@@ -125,26 +122,6 @@ def test_offline_replay_takes_more_steps_in_later_increments():
 # ---------------------------------------------------------------------- the paper's own protocol
 
 
-def published(name: str, *_: object, size: int | None = None, num_classes: int | None = None, **__: object) -> Dataset:
-    """Noise in the shape of a published data set, enough for every label of the paper's streams."""
-    classes, side = num_classes or 10, size or 32
-    per_class = {"svhn": 120, "cifar10": 400, "tiny-imagenet": 60}[name]
-
-    def split(count: int, seed: int) -> Split:
-        labels = torch.arange(classes).repeat(count)
-        images = blobs([0], seed, 3, side).repeat(len(labels), 1, 1, 1)
-        return Split(images + labels[:, None, None, None].to(torch.uint8), labels)
-
-    return Dataset(name, tuple(f"class {n}" for n in range(classes)), split(per_class, 0), split(2, 1), False, 2)
-
-
-@pytest.fixture
-def no_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("ordisco.data.load.load", published)
-    monkeypatch.setattr("ordisco.paper.make.check_data", lambda *args: None)
-    yield
-
-
 @pytest.mark.usefixtures("no_files")
 @pytest.mark.slow
 def test_every_item_starts_and_makes_two_steps_at_the_scale_paper():
@@ -167,6 +144,6 @@ def test_every_item_starts_and_makes_two_steps_at_the_scale_paper():
                     learner.step()
                 assert learner.total_steps == 2
     assert len(tried) > 50
-    assert len(streams) == 12
+    assert len(streams) == 11
     sides = {stream.image_shape for stream in streams.values()}
     assert sides == {(3, 32, 32), (3, 64, 64)}

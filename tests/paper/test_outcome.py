@@ -1,6 +1,7 @@
 """What an item shows: ours beside the paper's, and nothing half-made as a result."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,13 @@ def test_missing_data_are_told_before_anything_is_made(
     assert "svhn is not there: put http" in line
     assert str(tmp_path / "empty" / "train_32x32.mat") in line
     assert not (tmp_path / "out").exists()
+
+
+def test_the_results_page_agrees_with_the_items_that_are_kept():
+    root = Path(__file__).parents[2]
+    page, kept = root / "docs" / "results.md", root / "experiments" / "paper"
+    named = re.findall(r"^<!-- *paper +(\S+) +(\S+) *-->$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    there = {(file.stem, file.parent.name) for file in kept.glob("*/*.json")}
+    assert set(named) == there
+    if named:
+        assert main(["paper", "--fill", str(page), "--items", str(kept), "--check"]) == 0

@@ -95,7 +95,7 @@ def curves(series: Sequence[Series], x_label: str, unit: str = "%", marked: str 
         tag("ul", join(legend), class_="legend"),
         tag("div", class_="tip", hidden=True),
         class_="chart",
-        data_values=json.dumps(values),
+        data_values=json.dumps(values, ensure_ascii=False),
     )
 
 
