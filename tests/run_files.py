@@ -1,11 +1,13 @@
 """The files of a run that nobody has made: enough for pages to read."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from ordisco.evaluation.record import IncrementRecord
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import without_none
 
@@ -28,7 +30,6 @@ def write_run(
         accuracy = 0.3 + 0.1 * increment + 0.02 * seed
         size = len(names)
         record = {
-            "kind": "increment",
             "increment": increment,
             "classes_seen": size,
             "images": 100,
@@ -44,7 +45,8 @@ def write_run(
             "kept_bytes": 1000,
             "kept": {"C": 1000},
         }
-        lines.append(json.dumps(record))
+        usual = {field.name: None for field in dataclasses.fields(IncrementRecord)}
+        lines.append(json.dumps({"kind": "increment", **usual, **record}))
     lines.append(json.dumps({"kind": "step", "increment": done + 1, "step": 10, "C": 1.0}))
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if finished:

@@ -20,7 +20,8 @@ from ordisco.settings.methods import METHODS
 from ordisco.words import percent
 
 HOST, REFRESH = "127.0.0.1", 5
-HEADER = ("run", "method", "stream", "seed", "how far", "accuracy", "", "last written", "state")
+HEADER = ("run", "state", "how far", "accuracy", "", "method", "stream", "seed", "last written")
+WORDS = ("state", "how far", "method", "stream")  # columns to the left
 
 
 class Watch:
@@ -42,12 +43,15 @@ class Watch:
         return None
 
     def listed(self, runs: Sequence[Glance]) -> bytes:
-        """The list of runs; a row is made anew only if its run has changed."""
+        """The list of runs, those under way and the latest first; a row is made anew only if its run has changed."""
+        runs = sorted(runs, key=lambda run: (run.finished, -run.changed))
         for run in runs:
             known = self.rows.get(run.path)
             if known is None or known[0] != run.sign:
                 self.rows[run.path] = (run.sign, row_of(run))
-        head = tag("thead", tag("tr", join(tag("th", name) for name in HEADER)))
+        head = tag(
+            "thead", tag("tr", join(tag("th", name, class_="words" if name in WORDS else None) for name in HEADER))
+        )
         body = tag("tbody", join(self.rows[run.path][1] for run in runs))
         search = tag("input", id="filter", type="search", placeholder="filter: words of a row", aria_label="filter")
         done = sum(run.finished for run in runs)
@@ -70,14 +74,14 @@ def row_of(run: Glance) -> Html:
     written = time.strftime("%m-%d %H:%M:%S", time.localtime(run.changed)) if run.changed else "—"
     cells = [
         tag("th", tag("a", run.path.name, href=address(run.path)), scope="row"),
-        tag("td", METHODS[method].title if method in METHODS else method, class_="words"),
-        tag("td", settings.get("stream_name", ""), class_="words"),
-        tag("td", settings.get("seed", "")),
+        tag("td", words, class_=f"words state {state}"),
         tag("td", run.place, class_="words"),
         tag("td", percent(run.accuracies[-1]) if run.accuracies else "—"),
         tag("td", spark(run.accuracies)),
+        tag("td", METHODS[method].title if method in METHODS else method, class_="words"),
+        tag("td", settings.get("stream_name", ""), class_="words"),
+        tag("td", settings.get("seed", "")),
         tag("td", written),
-        tag("td", words, class_=f"state {state}"),
     ]
     key = f"{run.path.name} {method} {settings.get('stream_name', '')} seed{settings.get('seed', '')} {words}".lower()
     return tag("tr", join(cells), data_words=key)

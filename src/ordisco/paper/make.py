@@ -50,7 +50,7 @@ class Making:
     def child(self) -> list[str]:
         """The command of a process that makes one run."""
         here = [sys.executable, "-m", "ordisco", *self.words([item.name for item in self.items])]
-        return [*here, "--out", str(self.out), "--jobs", str(self.jobs or 1)]
+        return [*here, "--out", str(self.out.resolve()), "--jobs", str(self.jobs or 1)]
 
     def outcomes(self) -> list[Outcome]:
         """What there is of each item by now; those that are complete are kept as files."""
