@@ -2,6 +2,8 @@
 
 import http.client
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +134,8 @@ def test_a_port_that_is_taken_and_a_missing_folder_are_one_line(
     code, _, error = call(capsys, "watch", tmp_path, "--port", "70000")
     assert code == 2
     assert "port = 70000 is not allowed" in one_line(error)
+
+
+def test_watching_loads_no_torch():
+    loaded = "import sys, ordisco.pages.watch; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout == "False\n"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ordisco.files import read_plain, write_atomically
+from ordisco.files import write_atomically
 from ordisco.paper.outcome import Outcome
 from ordisco.paper.words import NONE, blocks, cell_text, mean_of, notes, order_line
 from ordisco.report.charts import Series, curves
 from ordisco.report.html import Html, join, tag
-from ordisco.report.page import Section, code, details, figure, image, page, scrolling, slider, table
+from ordisco.report.page import Section, code, details, figure, image, page, png_in, scrolling, slider, table
 from ordisco.report.table import TextTable
 from ordisco.words import duration
 
@@ -154,12 +154,12 @@ def samples_panel(panel: Panel, pictures: Path) -> Html:
         frames = [
             (f"increment {n}", png)
             for n, name in enumerate(grid.get("frames", ()), 1)
-            if (png := bytes_of(pictures / name))
+            if (png := png_in(pictures / name))
         ]
         if len(frames) > 1:
             found.append(slider(frames, grid["name"], min(grid["at"], len(frames))))
             continue
-        picture = bytes_of(pictures / grid["file"])
+        picture = png_in(pictures / grid["file"])
         missing = tag("p", f"{grid['name']}: {grid['file']} is not there", class_="note")
         found.append(figure(image(picture, grid["name"]), grid["name"]) if picture else missing)
     return tag("div", join(found), class_="grids small")
@@ -172,7 +172,7 @@ def coverage_panel(panel: Panel, pictures: Path) -> Html:
         cells = found.setdefault(f"{row['points_of']} ({row['points']:,})", {})
         cells[row["reference"]] = mean_of(list(row["ours"].values()))
     rows = [(name, cells.get("test", NONE), cells.get("train", NONE)) for name, cells in found.items()]
-    picture = bytes_of(pictures / panel["grids"][0]["file"])
+    picture = png_in(pictures / panel["grids"][0]["file"])
     drawn = figure(image(picture, panel["grids"][0]["name"]), panel["grids"][0]["name"]) if picture else None
     return join([table(("points", "test images covered, %", "training images covered, %"), rows), drawn])
 
@@ -191,12 +191,3 @@ def words_table(block: str | TextTable) -> Html:
     """A table of words as HTML."""
     assert isinstance(block, TextTable)
     return table(block.header, block.rows)
-
-
-def bytes_of(path: Path) -> bytes | None:
-    """A picture, None where there is none."""
-    try:
-        data = read_plain(path)
-    except OSError:
-        return None
-    return data if data.startswith(b"\x89PNG") else None

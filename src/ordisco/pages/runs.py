@@ -12,10 +12,9 @@ from ordisco.errors import OrdiscoError
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.files import json_of, read_plain, write_atomically
 from ordisco.pages.glance import Glance, glance
-from ordisco.pages.items import bytes_of
 from ordisco.report.charts import Series, curves
-from ordisco.report.html import Html, join, tag
-from ordisco.report.page import Section, code, details, page, scrolling, slider, table
+from ordisco.report.html import Html, join, tag, text
+from ordisco.report.page import Section, code, details, page, png_in, scrolling, slider, table
 from ordisco.report.summary import COLUMNS, cell
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import RunDirectory
@@ -39,7 +38,9 @@ def report(runs: Sequence[Path], title: str = "Runs", refresh: int | None = None
     """The page of these runs."""
     now = code_now()
     made = f"ordisco {now['version']}" + (f", commit {now['commit'][:12]}" if now["commit"] else "")
-    lead = f"{len(runs)} run{'s' if len(runs) != 1 else ''}, {time.strftime('%Y-%m-%d %H:%M')}, {made}."
+    lead = text(f"{len(runs)} run{'s' if len(runs) != 1 else ''}, {time.strftime('%Y-%m-%d %H:%M')}, {made}.")
+    if refresh is not None:
+        lead = join([tag("a", "all runs", href="/"), " · ", lead])
     sections = compared(runs) if len(runs) > 1 else []
     sections += [one(path) for path in runs[:MOST_WHOLE]]
     if len(runs) > MOST_WHOLE:
@@ -150,7 +151,7 @@ def record_table(records: Sequence[IncrementRecord]) -> Html:
 
 def samples(path: Path) -> Html | None:
     """The grids of generated images, an increment each, under a slider."""
-    grids = [(file.stem.replace("-", " "), bytes_of(file)) for file in sorted((path / "samples").glob("*.png"))]
+    grids = [(file.stem.replace("-", " "), png_in(file)) for file in sorted((path / "samples").glob("*.png"))]
     frames = [(name, png) for name, png in grids if png]
     if not frames:
         return None

@@ -8,7 +8,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
+from ordisco.files import read_plain
 from ordisco.report.html import Html, join, tag, text
 
 
@@ -88,6 +90,15 @@ def details(summary: str, body: Html) -> Html:
 def code(lines: Sequence[str]) -> Html:
     """Commands, a line each."""
     return tag("pre", tag("code", text("\n".join(lines))))
+
+
+def png_in(path: Path) -> bytes | None:
+    """A picture, None where there is none."""
+    try:
+        data = read_plain(path)
+    except OSError:
+        return None
+    return data if data.startswith(b"\x89PNG") else None
 
 
 def image(png: bytes, caption: str) -> Html:
