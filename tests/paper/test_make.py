@@ -36,6 +36,8 @@ def test_items_are_made_once_from_shared_runs_with_their_pictures(
     assert "test images covered" in output
     kept = {name: json.loads((tmp_path / "digits" / "items" / f"{name}.json").read_text()) for name in MADE}
     assert kept["figure-4"]["panels"][0]["grids"][2]["at"] == 2
+    umbs = [row["points"] for row in kept["figure-2"]["panels"][0]["rows"] if row["points_of"] == "UMB"]
+    assert umbs == [100, 100]  # the scale's, as SMB+UMB has it
     for grid in kept["figure-4"]["panels"][0]["grids"] + kept["figure-2"]["panels"][0]["grids"]:
         assert (tmp_path / "digits" / "pictures" / grid["file"]).read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "digits" / "report.html").read_text()

@@ -49,8 +49,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def is_lasting(argv: list[str]) -> bool:
     """Does the command leave more than what it prints?"""
-    printed = {"--list", "--table", "--check"}
-    return argv[:1] in (["run"], ["resume"], ["judge"]) or (argv[:1] == ["study"] and not printed & set(argv))
+    printed = {"--list", "--table", "--check", "--show", "--json"}
+    if argv[:1] in (["study"], ["paper"]):
+        return len(argv) > 1 and not argv[1].startswith("-") and not printed & set(argv)
+    return argv[:1] in (["run"], ["resume"], ["judge"], ["report"])
 
 
 def run_command(argv: list[str] | None) -> int:

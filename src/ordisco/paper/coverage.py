@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 from ordisco.files import json_of, read_plain
@@ -13,13 +14,20 @@ from ordisco.studies.generators import Judging, judge_run
 POINTS, DRAWN = 5_000, 1_000
 
 
+def data_dir(found: Found) -> Path | None:
+    """Where the user says that the data are."""
+    given = found.plan.changes.get("data_dir")
+    return None if given is None else Path(given)
+
+
 def coverage(item: Item, found: Found) -> list[dict[str, Any]]:
     """A panel: coverage of test and of training images by seed, and the first seed's t-SNE picture."""
     panels = []
     for panel in item.panels:
         [entry] = panel.entries
         judged = found.place.root / "judged"
-        how = Judging(judged, found.place.judges, POINTS, DRAWN)
+        umb = found.plan.scale.methods.get("smb+umb", {}).get("umb_size")  # that of the baseline beside it
+        how = Judging(judged, found.place.judges, POINTS, DRAWN, data_dir(found), umb)
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         files = {}
         for seed, run in found.runs(entry.lines[0]).items():
