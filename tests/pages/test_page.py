@@ -12,6 +12,7 @@ from made_up import make_up
 from ordisco.cli import main
 from ordisco.pages.items import report
 from ordisco.pages.runs import names_of
+from ordisco.pages.runs import report as runs_report
 from ordisco.paper.items import chosen, items
 from ordisco.paper.make import Making
 from ordisco.paper.scales import Plan
@@ -116,6 +117,16 @@ def test_a_report_compares_seeds_and_passes_over_what_is_damaged(tmp_path: Path,
     assert "not finished: increment 1/3" in html
     assert "is damaged" in html
     assert "--increments 3" in html  # the command
+
+
+def test_of_very_many_runs_the_best_are_drawn_and_all_are_listed(tmp_path: Path):
+    runs = [write_run(tmp_path / f"run-{number:02d}", seed=number, steps=100 + number) for number in range(26)]
+    html = runs_report(runs).decode()
+    assert "Of 26 lines the 16 best at the end." in html
+    assert "SMB, steps = 125" in html
+    assert "Only the first 24 of 26 runs follow one by one." in html
+    assert html.count('class="state finished"') == 24
+    assert "run-25" in html
 
 
 def test_what_is_no_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -26,6 +26,7 @@ from ordisco.studies.study import Row
 from ordisco.words import percent, shortened
 
 MOST_WHOLE = 24  # runs that are shown one by one; of more, a page would be too large to open
+MOST_LINES = 16  # of one chart
 MOST_CLASSES = 30  # of a confusion matrix that is shown
 
 
@@ -71,12 +72,15 @@ def compared(runs: Sequence[Path]) -> list[Section]:
             streams.setdefault(stream, {}).setdefault(line, []).append((settings, accuracies))
     sections = []
     for number, lines in enumerate(streams.values(), start=1):
+        note = "Accuracy on the test images of all classes seen; the band is the standard deviation over seeds."
         first = next(iter(lines.values()))[0][0]
         names = names_of([line[0][0] for line in lines.values()])
         series = [Series(name, [seed[1] for seed in line]) for name, line in zip(names, lines.values(), strict=True)]
+        if len(series) > MOST_LINES:
+            series = sorted(series, key=lambda one: -one.mean(one.length - 1))[:MOST_LINES]
+            note += f" Of {len(lines)} lines the {MOST_LINES} best at the end."
         x_label = name_of_increment(first.get("stream", {}).get("scenario", ""))
         heading = f"Compared: {first.get('stream_name')}"
-        note = "Accuracy on the test images of all classes seen; the band is the standard deviation over seeds."
         sections.append(Section(f"compared-{number}", heading, curves(series, x_label), note))
     return sections
 
