@@ -28,6 +28,8 @@ LAYERS = (
     "label",
     "sklearn",
     "studies",
+    "paper",
+    "pages",
     "bench",
     "cli",
 )

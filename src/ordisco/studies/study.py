@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shlex
@@ -53,7 +54,7 @@ class Row:
         precision = config.machine.precision
         return settings if precision == "32-true" else settings | {"precision": precision}
 
-    @property
+    @functools.cached_property
     def shared_key(self) -> str:
         """A readable name and a digest, which rows with the same settings share, judged or not."""
         config = self.config
