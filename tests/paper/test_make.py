@@ -50,15 +50,20 @@ def test_items_are_made_once_from_shared_runs_with_their_pictures(
     assert json.loads(output)[0]["complete"]  # nothing but JSON: there was nothing to make
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "digits" / "runs").iterdir()} == before
 
+    [drawn] = (tmp_path / "digits" / "judged").glob("*-tsne.png")
+    drawn.unlink()  # as where a kill came after the numbers and before the picture
+    assert call(capsys, "paper", "figure-2", *TINY, "--out", tmp_path)[0] == 0
+    assert drawn.exists()
+
     changes = {"c_width": 4, "g_width": 4, "d_width": 4, "z_dim": 4, "steps": 1, "accelerator": "cpu"}
     plan = Plan.of("digits", 1, {**changes, **{f"batch_{name}": 8 for name in ("labeled", "unlabeled", "generated")}})
     item = items()["figure-4"]
     [panel] = item.panels
     stream = stream_of(plan.config(panel.entries[0].lines[0], 0))
     found = Found(plan, Place(tmp_path / "digits", tmp_path / "digits" / "items"))
-    drawn = one_class(panel.entries[1], item, panel, found, stream)
+    one = one_class(panel.entries[1], item, panel, found, stream)
     run = found.runs(panel.entries[1].lines[0])[0]
-    whole = grid_images(tmp_path / "digits" / "pictures" / drawn["file"], 10, 10, (8, 8))
+    whole = grid_images(tmp_path / "digits" / "pictures" / one["file"], 10, 10, (8, 8))
     for increment in (1, 10):
         grid = grid_images(run / "samples" / f"increment-{increment:02d}.png", 10, 10, (8, 8))
         assert np.array_equal(whole[increment - 1], grid[0])  # class 0

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.files import write_atomically
+from ordisco.paper import words
 from ordisco.paper.outcome import Outcome
-from ordisco.paper.words import NONE, blocks, cell_text, mean_of, notes, order_line
+from ordisco.paper.words import NONE, blocks, cell_text, notes, order_line
 from ordisco.report.charts import Series, curves
 from ordisco.report.html import Html, join, tag
 from ordisco.report.page import Section, code, details, figure, image, page, png_in, scrolling, slider, table
@@ -129,9 +130,7 @@ def curves_panel(panel: Panel, pictures: Path) -> Html:
 
 def complexity_panel(panel: Panel, pictures: Path) -> Html:
     """The table, and time and storage over the increments."""
-    from ordisco.paper.words import complexity_panel as words
-
-    title, block = words(panel, True)
+    title, block = words.complexity_panel(panel, True)
     rows = [row for row in panel["rows"] if row["seconds"]]
     times = [Series(row["name"], [row["seconds"]]) for row in rows]
     storage = [Series(row["name"], [[size / 1e6 for size in row["bytes"]]]) for row in rows]
@@ -167,14 +166,10 @@ def samples_panel(panel: Panel, pictures: Path) -> Html:
 
 def coverage_panel(panel: Panel, pictures: Path) -> Html:
     """The table of coverage, and the t-SNE picture."""
-    found: dict[str, dict[str, str]] = {}
-    for row in panel["rows"]:
-        cells = found.setdefault(f"{row['points_of']} ({row['points']:,})", {})
-        cells[row["reference"]] = mean_of(list(row["ours"].values()))
-    rows = [(name, cells.get("test", NONE), cells.get("train", NONE)) for name, cells in found.items()]
-    picture = png_in(pictures / panel["grids"][0]["file"])
-    drawn = figure(image(picture, panel["grids"][0]["name"]), panel["grids"][0]["name"]) if picture else None
-    return join([table(("points", "test images covered, %", "training images covered, %"), rows), drawn])
+    [block] = words.coverage_panel(panel, True)
+    [grid] = panel["grids"]
+    picture = png_in(pictures / grid["file"])
+    return join([words_table(block), figure(image(picture, grid["name"]), grid["name"]) if picture else None])
 
 
 PANELS: dict[str, Callable[[Panel, Path], Html]] = {

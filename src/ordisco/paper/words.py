@@ -151,10 +151,10 @@ def coverage_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     """A row a set of points, a column for test and for training images."""
     found: dict[str, dict[str, str]] = {}
     for row in panel["rows"]:
-        cells = found.setdefault(f"{row['points_of']} ({row['points']:,})", {})
-        cells[row["reference"]] = mean_of(list(row["ours"].values()))
+        cells = found.setdefault(row["points_of"], {})
+        cells[row["reference"]] = f"{mean_of(list(row['ours'].values()))} ({row['points']:,})"
     rows = tuple((name, cells.get("test", NONE), cells.get("train", NONE)) for name, cells in found.items())
-    return [TextTable(("points", "test images covered, %", "training images covered, %"), rows)]
+    return [TextTable(("points (how many)", "test images covered, %", "training images covered, %"), rows)]
 
 
 PANELS: dict[str, Callable[[Mapping[str, Any], bool], list[Block]]] = {
