@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ordisco.cli.launching import add_launcher, launching_of
 from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.cli.run import MOST_JOBS, MOST_STEPS
@@ -53,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put finished items into a Markdown document")
     parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
     parser.add_argument("--job", help=argparse.SUPPRESS)  # a run, in a process that `--jobs` has started
+    add_launcher(parser)
     for group in GROUPS:
         add_settings(parser, group, "paper", note="For all runs, but where an item itself asks for another value.")
     add_settings(parser, MachineSettings)
@@ -73,13 +75,15 @@ def run(args: argparse.Namespace) -> int:
     if not args.names:
         return show_list(args)
     making = making_of(args)
-    from ordisco.paper.make import checked, make
+    from ordisco.paper.make import checked, make, make_one
 
     if args.job is not None:
-        make(making, args.job, args.max_steps)
+        make_one(making, args.job, args.max_steps, getattr(args, "parent", None))
         return 0
     if not args.show:
-        make(making, max_steps=args.max_steps)
+        make(making, args.max_steps, launching_of(args, making.place.root))
+        if args.detach:
+            return 0
     outcomes = making.outcomes()
     show(args, making, outcomes)
     if not args.show and args.max_steps is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ordisco.data.catalogue import CATALOGUE
 from ordisco.data.sources import data_directory, obtain
@@ -18,6 +18,10 @@ from ordisco.paper.place import Place, missing
 from ordisco.paper.scales import Plan, definition
 from ordisco.report.terminal import Display
 from ordisco.studies.study import Row, options
+
+if TYPE_CHECKING:
+    from ordisco.launchers.relay import Parent
+    from ordisco.studies.engine import Engine, Launching
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,10 @@ class Making:
         """The command that makes one item."""
         return shlex.join(["ordisco", *self.words([item.name])])
 
-    def child(self) -> list[str]:
-        """The command of a process that makes one run."""
-        here = [sys.executable, "-m", "ordisco", *self.words([item.name for item in self.items])]
-        return [*here, "--out", str(self.out.resolve()), "--jobs", str(self.jobs or 1)]
+    def whole(self) -> list[str]:
+        """After `ordisco`, the command that makes all of it, from wherever it is given."""
+        words = [*self.words([item.name for item in self.items]), "--out", str(self.out.resolve())]
+        return words if self.jobs is None else [*words, "--jobs", str(self.jobs)]  # by which the runs share threads
 
     def outcomes(self) -> list[Outcome]:
         """What there is of each item by now; those that are complete are kept as files."""
@@ -70,28 +74,34 @@ def check_data(rows: Sequence[Row], data_dir: str | None) -> None:
             obtain(name, root, download=False)
 
 
-def make(making: Making, job: str | None = None, max_steps: int | None = None) -> bool:
-    """Make the runs that have no result, or in a child one of them; True if none is left."""
-    from ordisco.machine.processes import start
-    from ordisco.report.voice import one_voice
+def make_one(making: Making, job: str, max_steps: int | None, parent: Parent | None) -> None:
+    """In a child: make one of the runs."""
+    engine_of(making, making.plan.rows(making.items)).job(job, max_steps, parent=parent)
+
+
+def engine_of(making: Making, rows: Sequence[Row]) -> Engine:
+    """What makes these runs."""
     from ordisco.studies.engine import Engine, Task
 
     place = making.place
-    rows = making.plan.rows(making.items)
-    if job is None:
-        rows = missing(rows, place)
+    tasks = [Task(row, place.runs / row.key, task_name(row)) for row in rows]
+    return Engine(tasks, making.whole(), "the same command goes on", definition(), place.results, place.judges)
+
+
+def make(making: Making, max_steps: int | None = None, launching: Launching | None = None) -> bool:
+    """Make the runs that have no result; True if none is left."""
+    from ordisco.machine.processes import start
+    from ordisco.report.voice import one_voice
+
+    rows = missing(making.plan.rows(making.items), making.place)
     if not rows:
         return True
-    check_data(rows, rows[0].config.machine.data_dir)
-    tasks = [Task(row, place.runs / row.key, task_name(row)) for row in rows]
-    engine = Engine(tasks, making.child(), "the same command goes on", definition(), place.results, place.judges)
-    if job is not None:
-        engine.job(job, max_steps)
-        return True
-    fabric = start(rows[0].config.machine)
+    machine = rows[0].config.machine
+    check_data(rows, machine.data_dir)
+    fabric = start(dataclasses.replace(machine, devices=1, num_nodes=1) if launching is not None else machine)
     with one_voice(fabric) as display:
         display.message(before(making, rows))
-        made = engine.go(display, fabric, max_steps, making.jobs)
+        made = engine_of(making, rows).go(display, fabric, max_steps, making.jobs, launching)
         if made.busy:
             tell_busy(display, made.busy)
     return made.complete
