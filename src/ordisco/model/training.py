@@ -14,6 +14,7 @@ from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.streams.stream import Increment
 
 SHOW_SECONDS, SAVE_SECONDS = 0.2, 60.0
+REST = 10  # steps; each image that is drawn maps 64 kB of its file into memory
 IMPORTANCE_IMAGES = 2_000  # unlabelled images of a delivery that D's importances (Eq. 10) are measured on, at most
 
 
@@ -30,6 +31,7 @@ def train(
                 now = time.monotonic()
                 if learner.step_in_increment % TRACE == 0 or learner.done:
                     learner.check_finite()
+                if learner.step_in_increment % REST == 0:
                     work.rest()
                 if now - shown > SHOW_SECONDS and learner.step_in_increment % 5 == 0:
                     rate = (learner.step_in_increment - steps) * images / (now - shown)
@@ -45,6 +47,7 @@ def train(
         raise Interrupted(f"stopped at once; {go_on}") from None
     check_weights(learner)
     learner.increment = sampled(increment)
+    work.rest()
     learner.finish()
     return seconds + time.monotonic() - started
 
