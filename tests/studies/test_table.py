@@ -10,7 +10,7 @@ from ordisco.errors import OrdiscoError, UsageError
 from ordisco.studies.documents import Block
 from ordisco.studies.results import Results
 from ordisco.studies.study import Study
-from ordisco.studies.table import Group, Span, study_text, table_of
+from ordisco.studies.table import Group, Span, grouped, study_text, table_of
 from tiny import call, one_line
 from tiny_study import run_study, tiny_row, write_study
 
@@ -173,6 +173,28 @@ def test_a_document_that_cannot_be_filled_is_one_line(
     assert out == ""
     assert message in one_line(err)
     assert document.read_text() == text
+
+
+def test_a_block_may_show_other_results_of_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, row = write_study(tmp_path / "studies.toml"), tiny_row("SMB", "smb")
+    Results(tmp_path / "results").write(row, fake(0.75))
+    Results(tmp_path / "results" / "before").write(row, fake(0.5))
+    document = tmp_path / "doc.md"
+    document.write_text("<!-- study s --results before -->\n<!-- end -->\nthen\n<!-- study s -->\n<!-- end -->\n")
+    assert call(capsys, "study", file, "--fill", document)[0] == 0
+    before, after = document.read_text().split("then")
+    assert (cells_of(before)["SMB"][0], cells_of(after)["SMB"][0]) == ("50.0 %", "75.0 %")
+
+
+def test_penalties_and_trusted_labels_have_columns_where_there_are_any(tmp_path: Path) -> None:
+    more = {"penalty_ratios": [None, 2e-4], "trusted_shares": [0.5, 0.9], "trusted_accuracies": [0.8, 0.7]}
+    done = [(tiny_row("SMB", "smb"), fake(0.5)), (tiny_row("ORDisCo", "ordisco"), {**fake(0.75), **more})]
+    [groups] = grouped(done).values()
+    text = table_of(groups, times=False).markdown()
+    assert "penalty / loss" in text
+    assert cells_of(text)["ORDisCo"][-4:-1] == ["90.0 %", "70.0 %", "2.0e−04"]
+    [alone] = grouped(done[:1]).values()
+    assert "trusted" not in table_of(alone, times=False).markdown()
 
 
 def test_a_block_names_rows_with_commas_in_quotes() -> None:
