@@ -54,16 +54,32 @@ def evaluate(learner: Learner, test: Split) -> float:
     return assess(learner, test, highest + 1).accuracy
 
 
-def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor, group: Group = ALONE) -> float | None:
-    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown.
+@dataclass(frozen=True)
+class PseudoLabels:
+    """What C′ says of an increment's unlabelled images; None where there is none, or the truth is unknown."""
 
-    Each process of the group has its share of the images, and all get the share of all that are right.
-    """
-    known = truth >= 0
-    right = learner.predict(images[known]).cpu() == truth[known].cpu()
-    counts = torch.tensor([int(right.sum()), len(right)], device=learner.device if group.size > 1 else None)
-    of_all, all_known = group.sum_(counts).tolist()
-    return of_all / all_known if all_known else None
+    accuracy: float | None = None
+    trusted_share: float | None = None  # those that the unlabelled loss believes; None where it believes all
+    trusted_accuracy: float | None = None
+
+    @staticmethod
+    def of(learner: Learner, images: Tensor, truth: Tensor, group: Group = ALONE) -> PseudoLabels:
+        """Compare with the true labels, −1 where nobody knows; a group has a share of the images in each process."""
+        known = truth >= 0
+        p, truth = learner.predict_proba(images[known]).cpu(), truth[known].cpu()
+        right = torch.tensor(learner.classes)[p.argmax(1)] == truth
+        loss = learner.setup.unlabeled_loss
+        believed = None if loss is None else loss.trusted(p)
+        trusted = torch.zeros_like(right) if believed is None else believed
+        counts = torch.stack([torch.ones_like(right).sum(), right.sum(), trusted.sum(), (right & trusted).sum()])
+        if group.size > 1:
+            counts = group.sum_(counts.to(learner.device))
+        count, all_right, all_trusted, both = counts.tolist()
+        if not count:
+            return PseudoLabels()
+        if believed is None:
+            return PseudoLabels(all_right / count)
+        return PseudoLabels(all_right / count, all_trusted / count, both / all_trusted if all_trusted else None)
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:

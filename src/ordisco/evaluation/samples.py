@@ -1,4 +1,4 @@
-"""What G has learned, by a judge: do its images show their class (Table 4), do they cover the data (Fig. 6)?
+"""What G has learned, by a judge: do its images show their class (Table 4), do they cover the data (Fig. 2)?
 
 Coverage is measured in the judge's features, next to that of a UMB of G's bytes. It grows with the number of points:
 - G gives any number: as many as there are reference points, and, for an even fight, as many as the UMB holds;
@@ -73,7 +73,7 @@ def seen_images(stream: Stream, learner: Learner, seed: int = 0) -> Images:
     train = []
     for index in range(learner.increments):
         train.append(stream[index].images)
-        umb.add(stream[index].unlabeled, draws)
+        umb.add(stream[index].unlabeled, index, draws)
     return Images(torch.cat(train), stream.test_after(learner.increments - 1).images, umb.images)
 
 

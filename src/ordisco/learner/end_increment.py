@@ -24,12 +24,13 @@ def end_increment(setup: Setup, state: State, increment: Increment, predict: Pre
     memories, nets = state.memories, state.nets
     end_penalties(setup, state, increment, predict)
     if memories.data is not None:
-        memories.data.add(increment.images, increment.labels)
+        memories.data.add(increment.images, increment.labels, state.increments)
         if setup.method.memory == "herding":
             size = setup.settings.memory.smb_size
             memories.data.keep(select_herding(memories.data.images, memories.data.labels, features, size))
     if memories.umb is not None:
-        memories.umb.add(increment.unlabeled)
+        memories.umb.add(increment.unlabeled, state.increments)
+    memories.note_labels(state.classes.counts(increment.labels[increment.labels >= 0].to(setup.device)))
     if memories.generators is not None and nets.gan is not None:
         memories.generators.save(nets.gan.sampler.module, len(state.classes))
     if setup.method.head == "cosine":

@@ -19,9 +19,12 @@ from ordisco.nets.network import Network
 from ordisco.nets.networks import Networks
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
+from ordisco.settings.steps import steps_of
 
 TERMS = ("supervised", "unlabeled", "replay", "discriminator", "generator", "penalty")
-TRACE = 50  # steps whose losses are kept, to be reported and checked together
+# beside the losses: norm of the penalty's gradient over that of the loss; share of targets that the loss trusts
+MEASURES = ("penalty_ratio", "trusted")
+TRACE = 50  # steps whose losses and measures are kept, to be reported and checked together
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,9 @@ class Setup:
         """Where the tensors are."""
         return self.fabric.device
 
-    def steps_of(self, increment: int) -> int:
-        """Training steps of an increment, counted from 0."""
-        return self.method.steps_of(increment, self.settings.step.steps)
+    def steps_of(self, increment: int, images: int) -> int:
+        """Training steps of an increment, counted from 0, that holds so many images."""
+        return steps_of(self.method, self.settings, increment, images)
 
     def averaged(self, vector: Tensor) -> Tensor:
         """The mean of a vector over the processes of a data-parallel run."""
@@ -102,10 +105,9 @@ class Classes:
             raise OrdiscoError(f"class {unknown[0]} has not been seen; seen so far: {self.labels}")
         return torch.tensor([table[label] for label in labels.tolist()], dtype=torch.int64, device=labels.device)
 
-    def frequencies(self, labels: Tensor) -> Tensor:
-        """The share of each class seen so far among the labels."""
-        counts = torch.bincount(self.slots_of(labels), minlength=len(self)).float()
-        return counts / counts.sum()
+    def counts(self, labels: Tensor) -> Tensor:
+        """How many of the labels are of each class seen so far."""
+        return torch.bincount(self.slots_of(labels), minlength=len(self))
 
 
 @dataclass
@@ -114,9 +116,9 @@ class State:
 
     nets: Networks
     memories: Memories
-    trace: Tensor  # the losses of the last steps
+    trace: Tensor  # the losses and measures of the last steps
     classes: Classes = field(default_factory=Classes)
     increments: int = 0  # learned so far
     step: int = 0  # of the increment under way
     total_steps: int = 0
-    mean_prediction: dict[str, Tensor] = field(default_factory=dict)  # running, for distribution alignment
+    predicted: dict[str, Tensor] = field(default_factory=dict)  # running sums of predictions, for alignment

@@ -26,9 +26,14 @@ def quadratic(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) 
     return weight * torch.dot(importance, (theta - anchor).square())
 
 
+def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:
+    """Eq. 9, and MAS: ξ_1:b = ((b − 1) ξ_1:b−1 + ξ_b) / b, with `count` = b."""
+    return ((count - 1) * old + new) / count
+
+
 def quadratic_gradient(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) -> Tensor:
-    """The gradient of `quadratic`: 2 λ Ω (θ − θ*)."""
-    return weight * (2 * importance * (theta - anchor))
+    """The gradient of `quadratic`, so of Eq. 8's second term: 2 λ Ω (θ − θ*)."""
+    return (theta - anchor).mul_(importance).mul_(2 * weight)
 
 
 @dataclass(frozen=True)
@@ -88,16 +93,22 @@ class Penalty:
     def begin(self, theta: Tensor) -> None:
         """An increment starts at θ."""
 
+    @property
+    def strength(self) -> float:
+        """What multiplies Ω: λ."""
+        return self.weight
+
     def value(self, theta: Tensor) -> Tensor:
         """The penalty at θ."""
         if not self.holds:
             return theta.new_zeros(())
-        return quadratic(theta, self.vectors["anchor"], self.vectors["importance"], self.weight)
+        return quadratic(theta, self.vectors["anchor"], self.vectors["importance"], self.strength)
 
-    def add_gradient_(self, grad: Tensor, theta: Tensor) -> None:
-        """Add its gradient at θ to that of the loss."""
-        if self.holds:
-            grad.add_(quadratic_gradient(theta, self.vectors["anchor"], self.vectors["importance"], self.weight))
+    def gradient(self, theta: Tensor) -> Tensor | None:
+        """Its gradient at θ, to be added to that of the loss; None while nothing is held."""
+        if not self.holds:
+            return None
+        return quadratic_gradient(theta, self.vectors["anchor"], self.vectors["importance"], self.strength)
 
     def before_step(self, theta: Tensor, gradient: Tensor) -> None:
         """The optimiser is about to move θ; the loss that the penalty follows has this gradient."""
@@ -166,8 +177,7 @@ class MAS(Penalty):
 
     def joined(self, new: Tensor) -> Tensor:
         """The mean over increments, as for D in Eq. 9."""
-        old = self.vectors.get("importance", torch.zeros_like(new))
-        return old + (new - old) / (self.count + 1)
+        return running_mean(self.vectors.get("importance", torch.zeros_like(new)), new, self.count + 1)
 
 
 class SI(Penalty):

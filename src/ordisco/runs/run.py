@@ -13,7 +13,7 @@ from lightning_fabric.loggers.logger import Logger
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.accuracy import assess, evaluate, generated_accuracy, pseudo_label_accuracy
+from ordisco.evaluation.accuracy import PseudoLabels, assess, evaluate, generated_accuracy
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
@@ -101,8 +101,9 @@ class Run:
                     return False
                 learner.step()
                 self.between_steps()
+            measures = learner.mean_measures()
             learner.finish()
-            self.close_increment(index)
+            self.close_increment(index, measures.get("penalty_ratio") or None)
         return True
 
     def arriving(self, index: int) -> Increment:
@@ -145,24 +146,27 @@ class Run:
         stop, fabric = self.stop.reason is not None, self.learner.fabric
         return stop if fabric.world_size == 1 else fabric.strategy.reduce_boolean_decision(stop, all=False)
 
-    def close_increment(self, index: int) -> None:
-        """Evaluate, record, draw samples, save."""
+    def close_increment(self, index: int, ratio: float | None) -> None:
+        """Evaluate, record, draw samples, save; `ratio` is the penalty's gradient over that of the loss."""
         learner, stream = self.learner, self.stream
         increment, group = self.arriving(index), learner.setup.group if learner.takes_shares else ALONE
         hidden = increment.labels < 0
         images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
-        pseudo_labels = pseudo_label_accuracy(learner, images, truth, group) if self.chief or group.size > 1 else None
+        pseudo = PseudoLabels.of(learner, images, truth, group) if self.chief or group.size > 1 else PseudoLabels()
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
-                images=int((~hidden).sum()) + increment.num_unlabeled,
+                images=increment.size,
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
-                pseudo_label_accuracy=pseudo_labels,
+                pseudo_label_accuracy=pseudo.accuracy,
+                trusted_share=pseudo.trusted_share,
+                trusted_accuracy=pseudo.trusted_accuracy,
+                penalty_ratio=ratio,
                 generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
                 confusion=evaluation.confusion.tolist(),
                 seconds=round(self.elapsed() - self.seconds_before_increment, 3),
@@ -181,6 +185,8 @@ class Run:
 
     def quick_look(self) -> None:
         """--max-steps is reached: how good is C′ by now on a few test images?"""
+        if self.learner.pools is not None:
+            self.learner.gather_statistics()
         if self.chief:
             test = self.stream.test_after(self.learner.increments)
             few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
@@ -265,7 +271,7 @@ class Run:
         self.display.start(
             f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
             increments,
-            [learner.setup.steps_of(index) for index in range(increments)],
+            [learner.setup.steps_of(index, images) for index, images in enumerate(self.stream.sizes)],
             learner.total_steps,
         )
 
@@ -286,7 +292,8 @@ class Run:
         """Append the losses to metrics.jsonl."""
         losses, learner = self.losses(), self.learner
         place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
-        self.directory.metrics.append({"kind": "step", **place, **losses})
+        measures = {name: value for name, value in learner.mean_measures().items() if value}
+        self.directory.metrics.append({"kind": "step", **place, **losses, **measures})
         self.log({f"loss/{name}": value for name, value in losses.items()})
 
     def log(self, values: dict[str, float]) -> None:

@@ -68,10 +68,6 @@ class Method:
         """Are saved generators replayed?"""
         return self.replay in ("offline-all", "offline-last")
 
-    def steps_of(self, increment: int, steps: int) -> int:
-        """Training steps of an increment, counted from 0; offline replay makes as many again for each old one."""
-        return steps * (increment + 1 if self.offline else 1)
-
 
 TABLE: tuple[Method, ...] = (
     Method("jt", "JT", "Figs. 1, 7", memory="all"),

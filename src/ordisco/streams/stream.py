@@ -57,6 +57,11 @@ class Increment:
         """How many images without a label there are, in all processes."""
         return int((self.labels == UNLABELED).sum()) if self.share is None else self.share.unlabeled
 
+    @property
+    def size(self) -> int:
+        """How many images there are, in all processes."""
+        return int((self.labels != UNLABELED).sum()) + self.num_unlabeled
+
     def shared(self, rank: int, size: int) -> Increment:
         """The share of a process; the same where it is one already."""
         if self.share is not None:
@@ -117,6 +122,12 @@ class Stream:
         for index in range(len(self)):
             self._cursor = index
             yield self[index]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many images each increment holds."""
+        counts: list[int] = np.bincount(self.assignment[self.assignment >= 0], minlength=len(self)).tolist()
+        return counts
 
     @property
     def num_classes(self) -> int:

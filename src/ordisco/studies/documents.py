@@ -1,7 +1,8 @@
 """Tables of studies in Markdown documents, filled from results.
 
 A block begins with a line `<!-- study NAME -->` and ends with a line `<!-- end -->`; between them is the table of the
-results that there are. After NAME may follow `--only A, B`, `--seeds 0, 1`, `--against ROW` and `--over 2-4`.
+results that there are. After NAME may follow `--only A, B`, `--seeds 0, 1`, `--against ROW`, `--over 2-4` and
+`--results FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the results.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ordisco.studies.table import Span, grouped, table_of
 
 BEGIN = re.compile(r"^<!-- *study +(?P<words>.*?) *-->$", re.MULTILINE)
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over")
+OPTIONS = ("only", "seeds", "against", "over", "results")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Block:
     seeds: tuple[int, ...] | None = None
     against: str | None = None
     over: Span | None = None
+    results: str | None = None
 
     @staticmethod
     def read(words: str) -> Block:
@@ -52,11 +54,13 @@ class Block:
             None if seeds is None else tuple(int(seed) for seed in seeds),
             given.get("against"),
             Span.read(given["over"]) if "over" in given else None,
+            given.get("results"),
         )
 
     def table(self, study: Study, results: Results) -> str:
         """The table in Markdown, without times, which are the machine's; one for each stream under its name."""
         study = study.against(self.against)
+        results = results if self.results is None else Results(results.path / self.results)
         streams = grouped(results.read_all(study.chosen(self.only, self.seeds)))
         if not streams:
             raise OrdiscoError("it has no results yet")
