@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -135,3 +136,12 @@ def instances() -> Stream:
 def tasks() -> Stream:
     """New Class: 3 tasks of 2 classes, each with 6 labels and 18 unlabelled images."""
     return new_class(blob_dataset(), increments=3, labels_per_class=1)
+
+
+@pytest.fixture(scope="session")
+def two_days(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two deliveries of PNG files: monday has the classes a and b, tuesday b and c."""
+    from deliveries import write_delivery
+
+    root = tmp_path_factory.mktemp("days")
+    return write_delivery(root / "monday", "ab", 1), write_delivery(root / "tuesday", "bc", 2)

@@ -19,7 +19,9 @@ NAME = f"ordisco-{__version__}"
 TOP = {"src", "tests", "docs", "examples", "experiments", "benchmarks", "tools", ".ci"}
 TOP |= {".gitignore", "Makefile", "constraints.txt", "LICENSE", "PKG-INFO", "pyproject.toml"}
 TOP |= {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md"}
-SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ""}
+SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ".css", ".js", ""}
+DATA = {"paper/numbers.toml", "paper/items.toml", "paper/scales.toml", "paper/costs.toml"}
+DATA |= {"report/page.css", "report/page.js", "py.typed"}
 
 USE = """
 import sys, ordisco
@@ -72,13 +74,17 @@ def test_the_archives_hold_what_belongs_there(built):
     with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as archive:
         names = set(archive.namelist())
     sources = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.py")}
-    assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == {*sources, "ordisco/py.typed"}
+    assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == {
+        *sources,
+        *(f"ordisco/{name}" for name in DATA),
+    }
 
 
 def test_the_wheel_works_in_a_clean_environment(python, tmp_path):
     command = python.with_name("ordisco")
     assert run(command, "--version") == f"{__version__}\n"
     assert "ordisco" in run(command, "methods")
+    assert "Half-made" in run(command, "paper", "table-3", "--show", "--out", tmp_path / "paper")
     told = run(python, "-c", USE, tmp_path / "run").splitlines()
     assert Path(told[0]).is_relative_to(python.parents[1])  # the wheel's, not that of the source tree
     assert (tmp_path / "run" / "checkpoints" / "step-0000000001").is_dir()

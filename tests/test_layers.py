@@ -24,7 +24,12 @@ LAYERS = (
     "report",
     "runs",
     "launchers",
+    "model",
+    "label",
+    "sklearn",
     "studies",
+    "paper",
+    "pages",
     "bench",
     "cli",
 )

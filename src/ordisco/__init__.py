@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ordisco.errors import OrdiscoError
     from ordisco.evaluation.accuracy import evaluate
     from ordisco.learner.learner import Learner
+    from ordisco.model.model import Model
     from ordisco.runs.launch import load_learner
     from ordisco.runs.presets import preset
     from ordisco.settings.learner import LearnerSettings
@@ -30,6 +31,7 @@ _HOMES = {
     "Learner": "learner.learner",
     "LearnerSettings": "settings.learner",
     "METHODS": "settings.methods",
+    "Model": "model.model",
     "OrdiscoError": "errors",
     "Stream": "streams.stream",
     "build_stream": "streams.build",
@@ -48,6 +50,7 @@ __all__ = [
     "Increment",
     "Learner",
     "LearnerSettings",
+    "Model",
     "OrdiscoError",
     "Stream",
     "build_stream",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from ordisco.data import pixels
+from ordisco.data import picture
 from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 from ordisco.streams.arrange import new_class, new_instance
@@ -107,7 +107,7 @@ def test_middle_square_and_orientation() -> None:
     wide[:, 10:20] = 200
     stream = io.BytesIO()
     Image.fromarray(wide).save(stream, "PNG")
-    image, _ = pixels.decode(stream.getvalue(), 5)
+    image, _ = picture.decode(stream.getvalue(), 5)
     assert (image == 200).all()
     top_red = np.zeros((8, 8, 3), dtype=np.uint8)
     top_red[:4, :, 0] = 255
@@ -115,7 +115,7 @@ def test_middle_square_and_orientation() -> None:
     exif[0x0112] = 3  # upside down
     stream = io.BytesIO()
     Image.fromarray(top_red).save(stream, "PNG", exif=exif)
-    image, _ = pixels.decode(stream.getvalue(), 8)
+    image, _ = picture.decode(stream.getvalue(), 8)
     assert image[0, 7, 0] == 255
     assert image[0, 0, 0] == 0
 
@@ -226,14 +226,14 @@ def test_a_program_named_like_an_image_is_not_run(tmp_path: Path, monkeypatch: p
     with pytest.warns(OrdiscoWarning, match=r"1 unreadable images skipped: .*x\.png"):
         dataset = load(str(folder), tmp_path / "data", size=8)
     assert len(dataset.train) + len(dataset.test) == 16
-    with pytest.raises(pixels.Undecodable, match="of an unknown kind"):
-        pixels.decode(folder / "cat" / "x.png", 8)
+    with pytest.raises(picture.Undecodable, match="of an unknown kind"):
+        picture.decode(folder / "cat" / "x.png", 8)
 
 
-@pytest.mark.parametrize("form", pixels.known_formats())
+@pytest.mark.parametrize("form", picture.known_formats())
 def test_every_format_is_decoded(form: str) -> None:
     file = io.BytesIO()
     Image.new("RGB", (32, 32), (250, 250, 250)).save(file, format=form)
-    decoded, _ = pixels.decode(file.getvalue(), 8)
+    decoded, _ = picture.decode(file.getvalue(), 8)
     assert decoded.shape == (3, 8, 8)
     assert decoded.min() > 240

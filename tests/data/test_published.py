@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from ordisco.data import pixels, svhn
+from ordisco.data import picture, pixels, svhn
 from ordisco.data.load import load
 from ordisco.errors import OrdiscoError, OrdiscoWarning
 
@@ -112,7 +112,7 @@ def test_resize_agrees_with_the_decoder_of_single_images(tmp_path: Path) -> None
     for size in (8, 16, 20, 32, 48):
         stream = io.BytesIO()
         Image.fromarray(array[1].transpose(1, 2, 0)).save(stream, "PNG")
-        one, grey = pixels.decode(stream.getvalue(), size)
+        one, grey = picture.decode(stream.getvalue(), size)
         assert not grey
         assert np.array_equal(pixels.resize(torch.from_numpy(array), size)[1].numpy(), one)
 

@@ -78,7 +78,8 @@ def test_the_gradient_of_d_is_that_of_eqs_4_and_8(form: str, third: str, share: 
     held = learner.state.memories.penalty_on_D.vectors
     moved = D.flat.theta - held["anchor"]
     expected = expected + 2 * 0.2 * held["importance"] * moved
-    value, penalty = discriminate(learner, images, Pseudo(images.x_u, p))
+    terms = discriminate(learner, images, Pseudo(images.x_u, p))
+    value, penalty = terms["discriminator"], terms["penalty"]
     torch.testing.assert_close(D.flat.grad, expected, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(value, loss.detach())
     torch.testing.assert_close(penalty, 0.2 * (held["importance"] * moved.square()).sum())

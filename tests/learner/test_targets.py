@@ -53,10 +53,10 @@ def test_alignment_by_hand_and_each_use_has_its_own_mean():
     pools = replace(learner.pools, expected=torch.tensor([[0.5, 0.5, 0.0]]))
     p = torch.tensor([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
     mean, now = torch.tensor([0.4, 0.2, 0.4]), torch.tensor([0, 0])
-    found = aligned(setup, state, pools, p, now, "targets")
+    found = aligned(state, pools, p, now, "targets")
     torch.testing.assert_close(found, align_distribution(p, pools.expected[0], mean))
     torch.testing.assert_close(found[0], torch.tensor([0.75, 0.5, 0.0]) / 1.25)  # 0.6·0.5/0.4, 0.2·0.5/0.2
-    aligned(setup, state, pools, torch.tensor([[0.0, 1.0, 0.0]]), now[:1], "targets")
+    aligned(state, pools, torch.tensor([[0.0, 1.0, 0.0]]), now[:1], "targets")
     torch.testing.assert_close(state.predicted["targets"], torch.tensor([[0.792, 0.396 + 1, 0.792, 1.98 + 1]]))
     assert "pseudo_labels" not in state.predicted
     one = Unlabeled(drawn(learner).x_u[:1], now[:1])
@@ -71,7 +71,7 @@ def test_images_of_each_increment_are_aligned_with_the_labels_that_came_with_it(
     learner = ready("jt", align="all")
     pools = replace(learner.pools, expected=torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))
     p = torch.tensor([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6], [0.2, 0.4, 0.4]])
-    found = aligned(learner.setup, learner.state, pools, p, torch.tensor([0, 0, 1]), "targets")
+    found = aligned(learner.state, pools, p, torch.tensor([0, 0, 1]), "targets")
     torch.testing.assert_close(found[:2], align_distribution(p[:2], pools.expected[0], torch.tensor([0.4, 0.2, 0.4])))
     torch.testing.assert_close(found[2], torch.tensor([0.0, 0.0, 1.0]))
 

@@ -74,7 +74,7 @@ def test_a_pipe_gets_plain_lines():
     assert isinstance(make_display(io.StringIO()), PlainDisplay)
     code = "from ordisco.report.terminal import make_display; d = make_display(); d.start('x', 1, 2); d.close()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "x: 1 increment of 2 steps\n"
+    assert done.stdout == "x: 2 steps\n"
 
 
 @pytest.mark.parametrize(("term", "kind"), [("xterm", LiveDisplay), ("dumb", PlainDisplay)])

@@ -1,4 +1,4 @@
-"""Where several runs are made: the options that `run`, `resume` and `study` share."""
+"""Where several runs are made: the options that `run`, `resume`, `study` and `paper` share."""
 
 from __future__ import annotations
 

@@ -174,10 +174,5 @@ def fill(args: argparse.Namespace) -> int:
     from ordisco.studies import documents
     from ordisco.studies.read import read_study
 
-    stale = documents.fill(args.fill, lambda name: read_study(args.file, name), results_of(args), args.check)
-    if not args.check:
-        print(f"{args.fill}: {len(stale)} tables written")
-        return 0
-    for words in stale:
-        print(f"{args.fill}: the block `study {words}` is out of date: fill it without --check")
-    return 1 if stale else 0
+    stale = documents.fill_studies(args.fill, lambda name: read_study(args.file, name), results_of(args), args.check)
+    return documents.tell(args.fill, "study", stale, args.check)

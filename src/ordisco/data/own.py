@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import TextIO
 import numpy as np
 import torch
 
-from ordisco.data import pixels
+from ordisco.data import picture
 from ordisco.data.cache import Decoded
 from ordisco.data.dataset import UNLABELED, Split, folded, hold_out, natural_order
 from ordisco.errors import OrdiscoError
@@ -36,22 +37,66 @@ class Listed:
 
 
 def list_images(source: Path) -> list[Listed]:
-    """What the folder or CSV file names, in a fixed order."""
-    try:
-        images = _list_folder(source) if source.is_dir() else list(_list_csv(source))
-    except OSError as error:
-        raise OrdiscoError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
+    """What the folder or CSV file names, in a fixed order; two classes at least."""
+    with _told(source):
+        images = list(_list_folder(source) if source.is_dir() else _list_csv(source))
     if not images:
-        raise OrdiscoError(f"{source}: no images found; expected one sub-folder a class, or lines of path,label")
+        raise nothing_in(source)
     _check_twice(source, images)
     classes = {image.label for image in images if not image.test and image.label is not None}
-    _check_names(source, classes)
+    check_names(source, classes)
     if len(classes) < 2:
         raise OrdiscoError(f"{source}: {len(classes)} labelled classes found in the training images, 2 or more needed")
     for image in images:
         if image.test and image.label not in classes:
             raise OrdiscoError(f"{source}: test image {image.path} has the class {image.label!r}, unknown in training")
     return images
+
+
+def stream_images(source: Path) -> Iterator[Listed]:
+    """The same one by one, of any number of classes, unchecked; where a folder has no sub-folders, its own images."""
+    with _told(source):
+        if not source.is_dir():
+            yield from _list_csv(source)
+            return
+        found = False
+        for image in _list_folder(source):
+            found = True
+            yield image
+        if not found:
+            yield from (Listed(path, None) for path in _walk_files(source))
+
+
+def nothing_in(source: Path) -> OrdiscoError:
+    """The error for a folder or file without images."""
+    return OrdiscoError(f"{source}: no images found; expected one sub-folder a class, or lines of path,label")
+
+
+def walk(source: Path) -> Iterator[Listed]:
+    """All images of a folder, at any depth, or of a CSV file, one by one; those of a sub-folder have its name."""
+    with _told(source):
+        if not source.is_dir():
+            yield from _list_csv(source, needed=("path",))
+            return
+        for child in sorted(source.iterdir()):
+            if child.name.startswith("."):
+                continue
+            if not child.is_dir():
+                if _is_image(child.name):
+                    yield Listed(child, None)
+            elif child.name == TEST:
+                yield from (Listed(image.path, image.label, test=True) for image in walk(child))
+            else:
+                label = None if child.name in UNLABELED_FOLDERS else _label(child)
+                yield from (Listed(path, label) for path in _walk_files(child))
+
+
+@contextlib.contextmanager
+def _told(source: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OrdiscoError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
 
 
 def read(source: Path, images: Sequence[Listed], size: int, seed: int, strict: bool) -> Decoded:
@@ -61,8 +106,8 @@ def read(source: Path, images: Sequence[Listed], size: int, seed: int, strict: b
     skipped: list[str] = []
     for image in images:
         try:
-            image_pixels, grey = pixels.decode(image.path, size)
-        except pixels.Undecodable as error:
+            image_pixels, grey = picture.decode(image.path, size)
+        except picture.Undecodable as error:
             if strict:
                 raise OrdiscoError(
                     f"cannot decode {image.path} ({error}); mend or remove it, or leave out --strict"
@@ -85,19 +130,19 @@ def read(source: Path, images: Sequence[Listed], size: int, seed: int, strict: b
     return Decoded(tuple(classes), _part(array, labels, ~test), _part(array, labels, test), notes)
 
 
-def _list_folder(folder: Path) -> list[Listed]:
-    images = []
+def _list_folder(folder: Path) -> Iterator[Listed]:
     for child in _folders(folder):
         if child.name == TEST:
             for class_folder in _folders(child):
-                images += [Listed(path, _label(class_folder), test=True) for path in _files(class_folder)]
+                yield from (Listed(path, _label(class_folder), test=True) for path in _walk_files(class_folder))
         else:
             label = None if child.name in UNLABELED_FOLDERS else _label(child)
-            found = [Listed(path, label) for path in _files(child)]
+            found = False
+            for path in _walk_files(child):
+                found = True
+                yield Listed(path, label)
             if label is not None and not found:
                 raise OrdiscoError(f"{child}: no images in this class; add some or remove the folder")
-            images += found
-    return images
 
 
 def _label(folder: Path) -> str:
@@ -109,28 +154,29 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
 
 
-def _files(folder: Path) -> list[Path]:
+def _walk_files(folder: Path) -> Iterator[Path]:
     """Everything with an image's extension that is no folder, in all sub-folders; hidden files are left out."""
-    from PIL import Image
 
     def refuse(error: OSError) -> None:
         raise error
 
-    known = Image.registered_extensions()
-    return sorted(
-        Path(where, name)
-        for where, _, names in os.walk(folder, onerror=refuse)
-        for name in names
-        if os.path.splitext(name)[1].lower() in known and not name.startswith(".")
-    )
+    for where, folders, names in os.walk(folder, onerror=refuse):
+        folders.sort()
+        yield from (Path(where, name) for name in sorted(names) if _is_image(name))
 
 
-def _list_csv(file: Path) -> Iterator[Listed]:
+def _is_image(name: str) -> bool:
+    from PIL import Image
+
+    return os.path.splitext(name)[1].lower() in Image.registered_extensions() and not name.startswith(".")
+
+
+def _list_csv(file: Path, needed: Collection[str] = ("path", "label")) -> Iterator[Listed]:
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.DictReader(_lines(file, stream), restkey=BEYOND, strict=True)
             columns = [column for column in rows.fieldnames or () if column in COLUMNS]
-            if not {"path", "label"} <= set(columns) or len(set(columns)) < len(columns):
+            if not set(needed) <= set(columns) or len(set(columns)) < len(columns):
                 raise OrdiscoError(f"{file}: the first line must be path,label or path,label,split")
             for row in rows:
                 if BEYOND in row:
@@ -181,7 +227,7 @@ def _kind(image: Listed) -> str:
     return f"{label} in test" if image.test else label
 
 
-def _check_names(source: Path, classes: Collection[str | None]) -> None:
+def check_names(source: Path, classes: Collection[str | None]) -> None:
     """Refuse names of classes that a reader would take for the same, or that cannot be seen."""
     seen: dict[str, str] = {}
     for name in sorted(name for name in classes if name is not None):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ordisco.data import pixels
+from ordisco.data import picture
 from ordisco.data.archive import check_member
 from ordisco.data.dataset import Split, folded
 from ordisco.errors import OrdiscoError
@@ -117,8 +117,8 @@ def _decode(archive: Path, zipped: zipfile.ZipFile, members: list[tuple[str, int
     for index, (name, _) in enumerate(members):
         content = _member(archive, zipped, name, LARGEST_IMAGE)
         try:
-            images[index], _ = pixels.decode(content, size)
-        except pixels.Undecodable as error:
+            images[index], _ = picture.decode(content, size)
+        except picture.Undecodable as error:
             raise OrdiscoError(f"{archive}: cannot decode {name} ({error}); delete it and fetch it again") from error
     labels = torch.tensor([label for _, label in members], dtype=torch.int64)
     return Split(torch.from_numpy(images), labels)

@@ -56,7 +56,10 @@ def evaluate(learner: Learner, test: Split) -> float:
 
 @dataclass(frozen=True)
 class PseudoLabels:
-    """What C′ says of an increment's unlabelled images; None where there is none, or the truth is unknown."""
+    """What C′ says of an increment's unlabelled images; None where there is none, or the truth is unknown.
+
+    Each process of a group has its share of the images, and all get what is true of all.
+    """
 
     accuracy: float | None = None
     trusted_share: float | None = None  # those that the unlabelled loss believes; None where it believes all
@@ -64,22 +67,22 @@ class PseudoLabels:
 
     @staticmethod
     def of(learner: Learner, images: Tensor, truth: Tensor, group: Group = ALONE) -> PseudoLabels:
-        """Compare with the true labels, −1 where nobody knows; a group has a share of the images in each process."""
+        """Compare with the true labels, −1 where nobody knows."""
         known = truth >= 0
         p, truth = learner.predict_proba(images[known]).cpu(), truth[known].cpu()
         right = torch.tensor(learner.classes)[p.argmax(1)] == truth
         loss = learner.setup.unlabeled_loss
         believed = None if loss is None else loss.trusted(p)
-        trusted = torch.zeros_like(right) if believed is None else believed
+        trusted = torch.ones_like(right) if believed is None else believed
         counts = torch.stack([torch.ones_like(right).sum(), right.sum(), trusted.sum(), (right & trusted).sum()])
-        if group.size > 1:
-            counts = group.sum_(counts.to(learner.device))
-        count, all_right, all_trusted, both = counts.tolist()
-        if not count:
+        counts = group.sum_(counts.to(learner.device) if group.size > 1 else counts)
+        images_known, all_right, all_trusted, both = counts.tolist()
+        if not images_known:
             return PseudoLabels()
         if believed is None:
-            return PseudoLabels(all_right / count)
-        return PseudoLabels(all_right / count, all_trusted / count, both / all_trusted if all_trusted else None)
+            return PseudoLabels(all_right / images_known)
+        of_trusted = both / all_trusted if all_trusted else None
+        return PseudoLabels(all_right / images_known, all_trusted / images_known, of_trusted)
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:

@@ -65,10 +65,11 @@ def sample_accuracy(learner: Learner, judge: Learner, per_class: int = SAMPLES_P
     return Evaluation.of(asked, judge.predict(learner.sample(asked, seed)), classes)
 
 
-def seen_images(stream: Stream, learner: Learner, seed: int = 0) -> Images:
-    """Training and test images of what was learned, and a UMB of G's bytes filled on the way."""
+def seen_images(stream: Stream, learner: Learner, seed: int = 0, umb_images: int | None = None) -> Images:
+    """Training and test images of what was learned, and a UMB of so many images, or of G's bytes, filled on the way."""
     check_generator(learner)
-    umb = Reservoir(images_of_G(learner.settings, stream.image_shape, learner.capacity), stream.image_shape)
+    room = umb_images or images_of_G(learner.settings, stream.image_shape, learner.capacity)
+    umb = Reservoir(room, stream.image_shape)
     draws = torch.Generator().manual_seed(derive_seed(seed, "umb"))
     train = []
     for index in range(learner.increments):

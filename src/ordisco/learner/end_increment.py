@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ordisco.data.views import rows
 from ordisco.learner.buffers import select_herding
 from ordisco.learner.state import Setup, State
 from ordisco.machine.group import Group
@@ -43,16 +44,15 @@ def end_penalties(setup: Setup, state: State, increment: Increment, predict: Pre
     chunk, classes = setup.settings.gan.importance_chunk, len(state.classes)
     known = increment.labels >= 0
     if memories.penalty_on_D is not None and nets.gan is not None:
-        mine = own_share(increment, ~known, setup.group)
-        images = increment.images[mine].to(setup.device)
+        images = own_share(increment.images, ~known, increment, setup.group).to(setup.device)
         evidence = Evidence(
             nets.gan.D.module, images, predict(images), classes, chunk, increment.num_unlabeled, setup.group
         )
         memories.penalty_on_D.end(nets.gan.D.flat.theta, evidence)
     if memories.penalty_on_C is not None:
         used = known if setup.method.penalty_on == "sl" else torch.ones_like(known)
-        mine = own_share(increment, used, setup.group)
-        images, given = increment.images[mine].to(setup.device), increment.labels[mine].to(setup.device)
+        parts = (own_share(of_each, used, increment, setup.group) for of_each in (increment.images, increment.labels))
+        images, given = (part.to(setup.device) for part in parts)
         slots = predict(images)
         slots[given >= 0] = state.classes.slots_of(given[given >= 0])
         count = int(known.sum()) + (increment.num_unlabeled if setup.method.penalty_on != "sl" else 0)
@@ -60,10 +60,12 @@ def end_penalties(setup: Setup, state: State, increment: Increment, predict: Pre
         memories.penalty_on_C.end(nets.C.flat.theta, evidence)
 
 
-def own_share(increment: Increment, used: Tensor, group: Group) -> Tensor:
-    """Positions of the images that this process measures importances on: its part of those that all have."""
+def own_share(of_each: Tensor, used: Tensor, increment: Increment, group: Group) -> Tensor:
+    """The rows that this process measures importances on: its part of those that all have, without a copy if alone."""
+    if group.size == 1:
+        return rows(of_each, used)
     (places,) = torch.where(used)
     if increment.share is None:
-        return places[group.rank :: group.size]
+        return of_each[places[group.rank :: group.size]]
     known = increment.labels[places] >= 0
-    return torch.cat([places[known][group.rank :: group.size], places[~known]])
+    return of_each[torch.cat([places[known][group.rank :: group.size], places[~known]])]

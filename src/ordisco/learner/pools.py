@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ordisco.data.pixels import normalize
+from ordisco.data.views import joined, rows
 from ordisco.learner.batch import Batch, Pairs, Unlabeled
 from ordisco.learner.held import Held
 from ordisco.learner.state import Setup, State
@@ -41,32 +42,31 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
     """The pools of an increment: b_l ∪ SMB and b_ul ∪ UMB, or everything (joint training)."""
     memories, classes = state.memories, state.classes
     images, labels = increment.images.to(setup.device), increment.labels.to(setup.device)
-    came = torch.full_like(labels, state.increments)
-    arrived = classes.counts(labels[labels >= 0])[None]
+    known = labels >= 0
+    labeled, unlabeled, given = rows(images, known), rows(images, ~known), labels[known]
+    came = torch.full_like(labels[~known], state.increments)
+    arrived = classes.counts(given)[None]
     if memories.arrived is not None:  # only where unlabelled images of old increments may be there
         old = F.pad(memories.arrived, (0, len(classes) - memories.arrived.shape[1]))
         arrived = torch.cat([old, arrived])
     first = state.increments + 1 - len(arrived)  # the increment of the first row
     if memories.data is not None and len(memories.data):
-        images = torch.cat([memories.data.images, images])
-        labels = torch.cat([memories.data.labels, labels])
-        came = torch.cat([memories.data.increments.long(), came])
-    known = labels >= 0
-    unlabeled, came = images[~known], came[~known]
+        data, kept = memories.data, memories.data.labels >= 0
+        labeled, unlabeled = joined([data.images[kept], labeled]), joined([data.images[~kept], unlabeled])
+        given, came = torch.cat([data.labels[kept], given]), torch.cat([data.increments[~kept].long(), came])
     if memories.umb is not None and len(memories.umb):
-        unlabeled = torch.cat([unlabeled, memories.umb.images])
+        unlabeled = joined([unlabeled, memories.umb.images])
         came = torch.cat([came, memories.umb.increments.long()])
     held: Tensor | Held = unlabeled
-    if increment.share is not None:  # which are all of this increment
+    if increment.share is not None:  # which has no image of an earlier increment beside it
         held = Held(unlabeled, increment.num_unlabeled, setup.group)
-        came = came.new_full((len(held),), state.increments)
-    expected = frequencies(arrived, classes.counts(labels[known]))
+        came = came.new_full((len(held),), first)
     return Pools(
-        images[known],
-        classes.slots_of(labels[known]),
+        labeled,
+        classes.slots_of(given),
         held,
         came - first,
-        expected,
+        frequencies(arrived, classes.counts(given)),
         here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
         steps=setup.steps_of(state.increments, increment.size),
     )

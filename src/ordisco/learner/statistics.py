@@ -19,7 +19,7 @@ from ordisco.nets.modes import gathering
 
 @torch.no_grad()
 def gather_statistics(setup: Setup, state: State, pools: Pools) -> None:
-    """The statistics of C′ and of the G that replays anew, at their weights of now."""
+    """The statistics of C′ and of the G that replays anew, at their weights of now; alike in every process."""
     nets, batches = state.nets, setup.settings.classifier.statistics
     with gathering(nets.teacher.module):
         for _ in range(batches):

@@ -73,7 +73,7 @@ def pseudo_labels(
     logits = teacher[0][: len(x)] if teacher else teach(setup, state, x, beside(setup, pools, batch.labeled))
     p = logits.softmax(1)
     if setup.settings.unlabeled.align != "none":
-        p = aligned(setup, state, pools, p, increments, "pseudo_labels")
+        p = aligned(state, pools, p, increments, "pseudo_labels")
     return Pseudo(x, p)
 
 
@@ -84,14 +84,14 @@ def aligned_targets(
     if p is None or setup.settings.unlabeled.align != "all" or unlabeled is None:
         return p
     count = len(unlabeled.x)
-    return torch.cat([aligned(setup, state, pools, p[:count], unlabeled.increments, "targets"), p[count:]])
+    return torch.cat([aligned(state, pools, p[:count], unlabeled.increments, "targets"), p[count:]])
 
 
-def aligned(setup: Setup, state: State, pools: Pools, p: Tensor, increments: Tensor, use: str) -> Tensor:
+def aligned(state: State, pools: Pools, p: Tensor, increments: Tensor, use: str) -> Tensor:
     """Distribution alignment with the classes expected among the unlabelled images of each image's increment.
 
     Each use has its own running sums, so that D's pseudo-labels leave the targets of C alone.
     """
-    sums = setup.averaged(running_sums(state.predicted.get(use), p.detach(), increments, len(pools.expected)))
+    sums = running_sums(state.predicted.get(use), p.detach(), increments, len(pools.expected))
     state.predicted[use] = sums
     return align_distribution(p, pools.expected[increments], mean_of(sums)[increments])

@@ -83,10 +83,16 @@ class Pace:
 
 def heading(title: str, pace: Pace) -> str:
     """The line that opens a run."""
-    increments = f"{pace.increments} increment" + ("s" if pace.increments != 1 else "")
+    increments = f"{pace.increments} increments of " if pace.increments != 1 else ""
     after = f", going on after step {pace.done:,} of {pace.total:,}" if pace.done else ""
     low, high = min(pace.steps), max(pace.steps)
-    return f"{readable(title)}: {increments} of {low if low == high else f'{low} to {high}'} steps{after}"
+    return f"{readable(title)}: {increments}{low if low == high else f'{low} to {high}'} steps{after}"
+
+
+def place_in_words(pace: Pace, increment: int, step: int) -> str:
+    """`increment 2/5  step 40/300`; of a single increment the step alone."""
+    steps = f"step {step}/{pace.steps[increment - 1]}"
+    return f"increment {increment}/{pace.increments}  {steps}" if pace.increments != 1 else steps
 
 
 def losses_in_words(losses: Mapping[str, float]) -> list[str]:
@@ -129,8 +135,12 @@ class PlainDisplay:
         if self._clock() - self._last < PLAIN_INTERVAL:
             return
         self._last = self._clock()
-        place = f"increment {increment}/{self._pace.increments}  step {step}/{self._pace.steps[increment - 1]}"
-        parts = [place, *losses_in_words(losses), f"{images_per_second:,.0f} images/s", self._pace.left()]
+        parts = [
+            place_in_words(self._pace, increment, step),
+            *losses_in_words(losses),
+            f"{images_per_second:,.0f} images/s",
+            self._pace.left(),
+        ]
         self.message("  ".join(part for part in parts if part))
 
     def increment_done(self, record: IncrementRecord) -> None:
@@ -181,11 +191,7 @@ class LiveDisplay:
     def step(self, increment: int, step: int, losses: Mapping[str, float], images_per_second: float) -> None:
         """Redraw the bar."""
         self._pace.move(increment, step)
-        status = [
-            f"increment {increment}/{self._pace.increments}",
-            f"step {step}/{self._pace.steps[increment - 1]}",
-            f"{images_per_second:,.0f} images/s",
-        ]
+        status = [place_in_words(self._pace, increment, step), f"{images_per_second:,.0f} images/s"]
         if self._accuracy is not None:
             status.append(f"accuracy so far {percent(self._accuracy)}")
         if self._live:

@@ -48,7 +48,7 @@ class OtherVersion(OrdiscoError):
     """The checkpoint of a version whose runs cannot go on here."""
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """Why a checkpoint cannot be used."""
 
 
@@ -58,6 +58,21 @@ def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str
     The state may hold dicts with string keys, lists, strings, finite numbers, bools and None, and comes back
     equal. Tensors come back bit for bit, contiguous, on the CPU.
     """
+    try:
+        files.make_directory(directory)
+        files.remove_leftovers(directory)
+        path = _free_path(directory, step)
+        write(path, step, tensors, state)
+        _remove_outdated(directory, path, step)
+    except OSError as error:
+        raise OrdiscoError(
+            f"cannot write a checkpoint into {directory}: {error.strerror or error}; {_what_is_kept(directory)}"
+        ) from error
+    return path
+
+
+def write(path: Path, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write one checkpoint as the folder `path`, whole or not at all; what the system refuses is an `OSError`."""
     check_state(state)
     weights = safetensors.save({name: _own_copy(tensor) for name, tensor in tensors.items()})
     text = json.dumps(
@@ -71,22 +86,12 @@ def save(directory: Path, step: int, tensors: dict[str, Tensor], state: dict[str
         indent=1,
         allow_nan=False,
     )
-    try:
-        files.make_directory(directory)
-        files.remove_leftovers(directory)
-        path = _free_path(directory, step)
-        with files.written_aside(path) as partial:
-            partial.mkdir()
-            files.write_durably(partial / TENSORS, weights)
-            files.write_durably(partial / STATE, text.encode())
-            files.sync_directory(partial)
-        files.sync_directory(directory)
-        _remove_outdated(directory, path, step)
-    except OSError as error:
-        raise OrdiscoError(
-            f"cannot write a checkpoint into {directory}: {error.strerror or error}; {_what_is_kept(directory)}"
-        ) from error
-    return path
+    with files.written_aside(path) as partial:
+        partial.mkdir()
+        files.write_durably(partial / TENSORS, weights)
+        files.write_durably(partial / STATE, text.encode())
+        files.sync_directory(partial)
+    files.sync_directory(path.parent)
 
 
 def load_latest(directory: Path, fits: Fits | None = None) -> Loaded:
@@ -97,8 +102,8 @@ def load_latest(directory: Path, fits: Fits | None = None) -> Loaded:
     skipped: list[str] = []
     for path in _checkpoints(directory):
         try:
-            tensors, state = _read(path, fits)
-        except _Damaged as reason:
+            tensors, state = read(path, fits)
+        except Damaged as reason:
             skipped.append(f"checkpoint {path} is damaged and was skipped: {reason}")
         except OtherVersion:
             raise
@@ -114,10 +119,15 @@ def load_latest(directory: Path, fits: Fits | None = None) -> Loaded:
 def newest_state(directory: Path) -> dict[str, Any] | None:
     """The plain state of the newest checkpoint whose state is whole; its tensors are not looked at."""
     for path in _checkpoints(directory):
-        with contextlib.suppress(_Damaged):
-            state: dict[str, Any] = _read_state(path)["state"]
-            return state
+        with contextlib.suppress(Damaged):
+            return state_of(path)
     return None
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    """The plain state of one checkpoint, its tensors not looked at; raises `Damaged`."""
+    state: dict[str, Any] = _read_state(path)["state"]
+    return state
 
 
 def newest(directory: Path) -> Path | None:
@@ -141,7 +151,8 @@ def check_state(value: Any, where: str = "state") -> None:
         raise TypeError(f"{where} is a {type(value).__name__}, which JSON cannot give back")
 
 
-def _read(path: Path, fits: Fits | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read(path: Path, fits: Fits | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the state of one checkpoint; raises `Damaged`, or what `fits` raises."""
     content = _read_state(path)
     try:
         with TensorFile(path / TENSORS) as file:
@@ -149,36 +160,36 @@ def _read(path: Path, fits: Fits | None) -> tuple[dict[str, Tensor], dict[str, A
                 fits(content["state"], file.forms)
             weights = file.read()
         if content.get("tensors_sha256") != hashlib.sha256(weights).hexdigest():
-            raise _Damaged(f"the checksum of {TENSORS} is wrong")
+            raise Damaged(f"the checksum of {TENSORS} is wrong")
         views = safetensors.load(weights)
     except OSError as error:
-        raise _Damaged(f"{TENSORS}: {error.strerror or error}") from error
+        raise Damaged(f"{TENSORS}: {error.strerror or error}") from error
     except (SafetensorError, KeyError, ValueError) as error:
-        raise _Damaged(f"{TENSORS} cannot be read ({error})") from error
+        raise Damaged(f"{TENSORS} cannot be read ({error})") from error
     # torch's own memory is aligned, that of the views is not; kernels may round differently on either
     return {name: view.clone() for name, view in views.items()}, content["state"]
 
 
 def _read_state(path: Path) -> dict[str, Any]:
     if files.kind_of(path) != "directory":
-        raise _Damaged(f"it is a {files.kind_of(path)}, not a directory")
+        raise Damaged(f"it is a {files.kind_of(path)}, not a directory")
     try:
         content = files.json_of(files.read_plain(path / STATE, MOST_STATE))
     except OSError as error:
-        raise _Damaged(f"{STATE}: {error.strerror or error}") from error
+        raise Damaged(f"{STATE}: {error.strerror or error}") from error
     except ValueError as error:
-        raise _Damaged(f"{STATE} is not JSON ({error})") from error
+        raise Damaged(f"{STATE} is not JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("state"), dict):
-        raise _Damaged(f"{STATE} has no state")
+        raise Damaged(f"{STATE} has no state")
     if content.get("format") != FORMAT:
         if content.get("format") == 1:
             raise OtherVersion(
                 f"{path} was written by ordisco 0.1.0, whose runs this version cannot go on with: use that version, or "
                 "start the run again with another --out"
             )
-        raise _Damaged(f"its format is {content.get('format')}, this version reads {FORMAT}")
+        raise Damaged(f"its format is {content.get('format')}, this version reads {FORMAT}")
     if content.get("state_sha256") != _state_sha256(content["state"]):
-        raise _Damaged(f"the checksum of {STATE} is wrong")
+        raise Damaged(f"the checksum of {STATE} is wrong")
     return content
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ordisco.data.dataset import UNLABELED, Dataset, Split
+from ordisco.data.views import rows
 from ordisco.errors import OrdiscoError
 from ordisco.streams import manifest
 
@@ -50,7 +51,7 @@ class Increment:
     @property
     def unlabeled(self) -> Tensor:
         """The images without a label."""
-        return self.images[self.labels == UNLABELED]
+        return rows(self.images, self.labels == UNLABELED)
 
     @property
     def num_unlabeled(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shlex
@@ -53,7 +54,7 @@ class Row:
         precision = config.machine.precision
         return settings if precision == "32-true" else settings | {"precision": precision}
 
-    @property
+    @functools.cached_property
     def shared_key(self) -> str:
         """A readable name and a digest, which rows with the same settings share, judged or not."""
         config = self.config
@@ -82,8 +83,8 @@ class Row:
         stream = differing(vars(config.stream), vars(base.stream))
 
         def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-            where = stream_word(config), config.method, config.preset, self.seed
-            return flat(RunConfig.resolve(*where, **stream, **changes).learner)
+            word, method = stream_word(config), config.method
+            return flat(RunConfig.resolve(word, method, config.preset, self.seed, **{**stream, **changes}).learner)
 
         mine, usual = flat(config.learner), given({})
         leading = {

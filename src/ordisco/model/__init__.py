@@ -1,0 +1,1 @@
+"""The model in use: deliveries in, predictions out."""
