@@ -228,7 +228,7 @@ class Learner:
         """Batch-norm statistics of C′ and G at their weights of now: done by `finish`; to predict before, call it."""
         if self.pools is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
-        with self.random("statistics", self.state.total_steps):
+        with self.random("statistics", self.state.total_steps), shared_out(self.state.nets, self.setup.group):
             gather_statistics(self.setup, self.state, self.pools)
 
     def mean_losses(self) -> dict[str, float]:

@@ -68,7 +68,7 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
         came - first,
         frequencies(arrived, classes.counts(given)),
         here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
-        steps=setup.steps_of(state.increments, int(known.sum()) + increment.num_unlabeled),
+        steps=setup.steps_of(state.increments, increment.size),
     )
 
 

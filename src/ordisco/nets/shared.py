@@ -88,9 +88,9 @@ def batch_norm(layer: _BatchNorm, group: Group, x: Tensor) -> Tensor:
         return type(layer).forward(layer, x)
     mean, variance, count = moments(x, group)
     if layer.track_running_stats and layer.running_mean is not None and layer.running_var is not None:
-        momentum = layer.momentum
-        assert momentum is not None and layer.num_batches_tracked is not None
+        assert layer.num_batches_tracked is not None
         layer.num_batches_tracked.add_(1)
+        momentum = 1 / int(layer.num_batches_tracked) if layer.momentum is None else layer.momentum  # None: plain mean
         layer.running_mean.lerp_(mean, momentum)
         layer.running_var.lerp_(variance * (count / max(1, count - 1)), momentum)
     parameters = (layer.weight, layer.bias, mean, variance, layer.eps, count, group)

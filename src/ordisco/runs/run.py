@@ -159,7 +159,7 @@ class Run:
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
-                images=int((~hidden).sum()) + increment.num_unlabeled,
+                images=increment.size,
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
@@ -185,11 +185,11 @@ class Run:
 
     def quick_look(self) -> None:
         """--max-steps is reached: how good is C′ by now on a few test images?"""
+        if self.learner.pools is not None:
+            self.learner.gather_statistics()
         if self.chief:
             test = self.stream.test_after(self.learner.increments)
             few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
-            if self.learner.pools is not None:
-                self.learner.gather_statistics()
             accuracy = evaluate(self.learner, test[few])
             steps = self.learner.total_steps
             self.display.message(

@@ -58,6 +58,11 @@ class Increment:
         """How many images without a label there are, in all processes."""
         return int((self.labels == UNLABELED).sum()) if self.share is None else self.share.unlabeled
 
+    @property
+    def size(self) -> int:
+        """How many images there are, in all processes."""
+        return int((self.labels != UNLABELED).sum()) + self.num_unlabeled
+
     def shared(self, rank: int, size: int) -> Increment:
         """The share of a process; the same where it is one already."""
         if self.share is not None:
