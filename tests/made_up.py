@@ -8,6 +8,7 @@ from ordisco.paper.items import Item
 from ordisco.paper.place import Place
 from ordisco.paper.scales import Plan, increments_in
 from ordisco.settings.methods import method
+from ordisco.settings.steps import steps_of
 from ordisco.studies.study import Row
 
 CODE = {"version": "0.2.0", "commit": "c" * 40, "dirty": False}
@@ -19,7 +20,7 @@ def result_of(row: Row) -> dict[str, Any]:
     count, level = increments_in(row.config.stream), draws.uniform(0.5, 0.95)
     accuracies = [round(level * (0.5 + 0.5 * (place + 1) / count) + draws.gauss(0, 0.01), 4) for place in range(count)]
     gan = method(row.config.method).gan
-    steps = [method(row.config.method).steps_of(place, 10) for place in range(count)]
+    steps = [steps_of(method(row.config.method), row.config.learner, place, 100) for place in range(count)]
     saved = [place + 1 if row.config.method == "offline-all" else 0 for place in range(count)]
     return {
         "command": row.command,

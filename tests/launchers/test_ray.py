@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_killed_node_changes_nothing(out, monkeypatch):
     told = (out / "told.out").read_text()
-    assert ((out / "code").read_text(), (out / "told.err").read_text()) == ("0", ""), told
+    assert (out / "code").read_text() == "0", told
+    rays = re.compile(r"\[\d{4}-|.*\(raylet\)|.*RAY_BACKEND_LOG_LEVEL")  # Ray itself speaks of the lost node
+    assert [line for line in (out / "told.err").read_text().splitlines() if not rays.match(line)] == []
     for seed in (0, 1):
         assert f"smb-seed{seed}: SMB on digits-1-new-class, seed {seed}: 2 increments of {STEPS} steps\n" in told
         assert f"smb-seed{seed}: increment 2/2  accuracy" in told

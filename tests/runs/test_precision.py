@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from conftest import TINY as SETTINGS
 from ordisco.cli import main
 from ordisco.errors import UsageError
 from ordisco.launchers.base import Ends
+from ordisco.launchers.local import Local
 from ordisco.machine import cores as machine
 from ordisco.machine.processes import make_fabric
 from ordisco.runs import precision
@@ -260,15 +262,15 @@ def test_the_processes_of_a_comparison_do_not_try_again(trials, begun, monkeypat
     """Once in the parent; a child that finds the trial in its environment makes none, whatever it would give."""
     path, made = begun[1], []
 
-    def run_jobs(jobs, at_once, board):
+    def run_jobs(launcher, jobs, at_once, board):
         trials(DIES)
         for job in jobs:
             made.append(job.name)
-            assert main(job.command[3:]) == 0
+            assert main(list(job.words)) == 0
         return Ends()
 
-    monkeypatch.setattr(engine, "run_jobs", run_jobs)
-    monkeypatch.setattr(engine, "stop_with_parent", lambda stop: None)
+    monkeypatch.setattr(Local, "run", run_jobs)
+    monkeypatch.setattr(engine, "Parent", lambda: SimpleNamespace(stops=lambda stop: None))
     before, handler = trials.count(), signal.getsignal(signal.SIGINT)
     try:
         assert call(capsys, "resume", path, "--jobs", "2", "--max-steps", "2")[0] == 0

@@ -96,8 +96,8 @@ def test_a_comparison_stopped_between_two_runs_goes_on(tmp_path, capsys, monkeyp
             raise KeyboardInterrupt
         return new_run(config, *others)
 
-    def signalled(run, index):
-        close_increment(run, index)
+    def signalled(run, index, ratio):
+        close_increment(run, index, ratio)
         if index == len(run.stream) - 1:
             os.kill(os.getpid(), signal.SIGINT)
 
