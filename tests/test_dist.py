@@ -19,7 +19,7 @@ NAME = f"ordisco-{__version__}"
 TOP = {"src", "tests", "docs", "examples", "experiments", "benchmarks", "tools", ".ci"}
 TOP |= {".gitignore", "Makefile", "constraints.txt", "LICENSE", "PKG-INFO", "pyproject.toml"}
 TOP |= {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md"}
-SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ""}
+SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ".html", ".css", ".js", ""}
 
 USE = """
 import sys, ordisco
@@ -72,7 +72,12 @@ def test_the_archives_hold_what_belongs_there(built):
     with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as archive:
         names = set(archive.namelist())
     sources = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.py")}
-    assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == {*sources, "ordisco/py.typed"}
+    page = {f"ordisco/label/page/{name}" for name in ("index.html", "page.css", "page.js")}
+    assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == {
+        *sources,
+        *page,
+        "ordisco/py.typed",
+    }
 
 
 def test_the_wheel_works_in_a_clean_environment(python, tmp_path):

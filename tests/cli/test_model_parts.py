@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from conftest import TINY, blobs
-from ordisco.data.own import list_delivery, walk
+from ordisco.data.own import stream_images, walk
 from ordisco.label import serve as serving
 from ordisco.label.answers import locked
 from ordisco.label.session import Session
@@ -59,7 +59,7 @@ def test_the_csv_with_labels_filled_in_is_a_delivery(
     assert call(capsys, "ask", model, "tuesday", "-n", 4, "--csv", "lists/ask.csv")[0] == 0
     file = folder.parent / "lists/ask.csv"
     file.write_text(file.read_text().replace(",,", ",boot,"))
-    listed = list_delivery(file)
+    listed = list(stream_images(file))
     assert len(listed) == 4
     assert all(image.path.resolve().is_file() and image.label == "boot" for image in listed)
 
@@ -131,7 +131,7 @@ def test_label_shows_the_asked_images_first_and_says_how_to_learn(
     assert shown == wanted
     file = folder / "labels.csv"
     assert out.splitlines() == [f"3 labels: {file}", f"learn them with: ordisco learn {model} {file}"]
-    listed = list_delivery(file)
+    listed = list(stream_images(file))
     assert [image.label for image in listed] == ["sandal"] * 3 + [None] * 9
     with locked(file):
         code, _, err = call(capsys, "label", model, folder)
@@ -155,7 +155,7 @@ def test_export_says_what_the_file_is(
 def test_export_of_samples_and_mistakes(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     code, _, _ = call(capsys, "export", model, tmp_path / "drawn", "--samples", 2)
     assert code == 0
-    assert len(list_delivery(tmp_path / "drawn")) == 6
+    assert len(list(stream_images(tmp_path / "drawn"))) == 6
     for given, words in (
         ([tmp_path / "drawn", "--samples", 2], "exists already"),
         ([tmp_path / "shop.pt"], "ends in .onnx"),
