@@ -107,7 +107,7 @@ WRONG = [
     (["run", STREAM, "--classes-per-task", "11"], r"classes_per_task = 11 is not allowed: from 1 to 10"),
     (["run", STREAM, "--judge", "/nowhere"], r"judge = '/nowhere' is not allowed: .*no run directory at /nowhere"),
     (["run", "--frobnicate"], r"unrecognized arguments: --frobnicate"),
-    (["frobnicate"], r"invalid choice: 'frobnicate' \(choose from '?run"),
+    (["frobnicate"], r"invalid choice: 'frobnicate' \(choose from '?learn"),
     (["resume"], r"the following arguments are required: RUN"),
     (["nets", "--side", "12"], r"argument --side: invalid choice: 12 \(choose from 8, 16, 32, 64\)"),
     (["nets", "--g-width", "0"], r"g_width = 0 is not allowed: from 1 to 4096"),
