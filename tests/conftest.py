@@ -12,6 +12,7 @@ from torch import Tensor
 from ordisco.data.dataset import Dataset, Split
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner
+from ordisco.machine.processes import environment
 from ordisco.nets.network import Network
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import method
@@ -39,7 +40,7 @@ TINY = LearnerSettings().replace(
     importance_chunk=64,
     umb_size=30,
 )
-FABRIC = Fabric(accelerator="cpu", devices=1)
+FABRIC = Fabric(accelerator="cpu", devices=1, plugins=[environment()])
 
 
 def blobs(labels: Iterable[int], seed: int, channels: int = 1, side: int = 8) -> Tensor:
@@ -75,6 +76,9 @@ def record_of(increment: int, accuracy: float, **more: object) -> IncrementRecor
         "labeled": 4,
         "per_class": {},
         "pseudo_label_accuracy": None,
+        "trusted_share": None,
+        "trusted_accuracy": None,
+        "penalty_ratio": None,
         "generated_accuracy": None,
         "confusion": [[1, 0], [0, 1]],
         "seconds": 1.0,
@@ -89,6 +93,13 @@ def record_of(increment: int, accuracy: float, **more: object) -> IncrementRecor
 def make_learner(name: str = "ordisco", num_classes: int = 6, seed: int = 0, **changes: object) -> Learner:
     """A learner of 8×8 grey images with tiny networks."""
     return Learner(method(name), num_classes, (1, 8, 8), TINY.replace(**changes), seed=seed, fabric=FABRIC)
+
+
+def learn_without_checks(learner: Learner) -> None:
+    """All steps of the increment under way, not finished."""
+    with learner.random("learn"):
+        while not learner.done:
+            learner.step()
 
 
 def weights(learner: Learner) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from ordisco.learner.gan_step import discriminator_loss, discriminator_step, gen
 from ordisco.learner.learner import Learner
 from ordisco.learner.replay import replayed
 from ordisco.learner.step import real_pairs
-from ordisco.learner.targets import pseudo_labels, teach, unlabeled_views
+from ordisco.learner.targets import beside, pseudo_labels, teach, unlabeled_views
 from ordisco.nets.network import Network
 
 FIRST, SECOND = increment_of([0, 1, 2] * 2, [0, 1, 2] * 4, seed=1), increment_of([0, 1, 2] * 2, [2, 1, 0] * 4, seed=2)
@@ -55,7 +55,7 @@ class Drawn(NamedTuple):
     @property
     def x_u(self) -> Tensor:
         assert self.batch.unlabeled is not None
-        return self.batch.unlabeled
+        return self.batch.unlabeled.x
 
 
 def real_batch(learner: Learner) -> Batch:
@@ -73,14 +73,14 @@ def drawn(learner: Learner, replay: bool = True) -> Drawn:
     return Drawn(batch, fakes, replayed(learner.setup, learner.state, fakes, 1.0) if replay else None)
 
 
-def pseudo(learner: Learner, x: Tensor | None, teacher: tuple[Tensor, ...] = ()) -> Pseudo | None:
-    return pseudo_labels(learner.setup, learner.state, learner.pools, x, teacher)
+def pseudo(learner: Learner, batch: Batch, teacher: tuple[Tensor, ...] = ()) -> Pseudo | None:
+    return pseudo_labels(learner.setup, learner.state, learner.pools, batch, teacher)
 
 
-def discriminate(learner: Learner, images: Drawn, labels: Pseudo | None = None) -> tuple[Tensor, Tensor]:
+def discriminate(learner: Learner, images: Drawn, labels: Pseudo | None = None) -> dict[str, Tensor]:
     """D's step at the end of the increment, with the pseudo-labels of C′ where none are given."""
     setup, state = learner.setup, learner.state
-    labels = pseudo(learner, images.batch.unlabeled) if labels is None else labels
+    labels = pseudo(learner, images.batch) if labels is None else labels
     pairs = Judged(real_pairs(setup, images.batch, images.again), labels, images.generated)
     return discriminator_step(setup, state.nets.gan, state.memories.penalty_on_D, pairs, len(state.classes), 1.0)
 
@@ -101,7 +101,8 @@ def classify(learner: Learner, images: Drawn, consistency: float = 0.7, replay: 
     """C's step."""
     setup, state, (batch, _, again) = learner.setup, learner.state, images
     views = unlabeled_views(setup, state, batch.unlabeled, again)
-    teacher = tuple(teach(setup, state, view) for view in views.teacher)
+    company = beside(setup, learner.pools, batch.labeled)
+    teacher = tuple(teach(setup, state, view, company) for view in views.teacher)
     return classifier_step(setup, state, learner.pools, batch, again, views, teacher, Weights(consistency, replay))
 
 

@@ -20,6 +20,9 @@ TOP = {"src", "tests", "docs", "examples", "experiments", "benchmarks", "tools",
 TOP |= {".gitignore", "Makefile", "constraints.txt", "LICENSE", "PKG-INFO", "pyproject.toml"}
 TOP |= {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md"}
 SUFFIXES = {".py", ".md", ".json", ".png", ".txt", ".toml", ".typed", ".cff", ".html", ".css", ".js", ""}
+DATA = {"paper/numbers.toml", "paper/items.toml", "paper/scales.toml", "paper/costs.toml"}
+DATA |= {"report/page.css", "report/page.js", "py.typed"}
+DATA |= {f"label/page/{name}" for name in ("index.html", "page.css", "page.js")}
 
 USE = """
 import sys, ordisco
@@ -72,11 +75,9 @@ def test_the_archives_hold_what_belongs_there(built):
     with zipfile.ZipFile(built / f"{NAME}-py3-none-any.whl") as archive:
         names = set(archive.namelist())
     sources = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.py")}
-    page = {f"ordisco/label/page/{name}" for name in ("index.html", "page.css", "page.js")}
     assert {name for name in names if not name.startswith(f"{NAME}.dist-info/")} == {
         *sources,
-        *page,
-        "ordisco/py.typed",
+        *(f"ordisco/{name}" for name in DATA),
     }
 
 
@@ -84,6 +85,7 @@ def test_the_wheel_works_in_a_clean_environment(python, tmp_path):
     command = python.with_name("ordisco")
     assert run(command, "--version") == f"{__version__}\n"
     assert "ordisco" in run(command, "methods")
+    assert "Half-made" in run(command, "paper", "table-3", "--show", "--out", tmp_path / "paper")
     told = run(python, "-c", USE, tmp_path / "run").splitlines()
     assert Path(told[0]).is_relative_to(python.parents[1])  # the wheel's, not that of the source tree
     assert (tmp_path / "run" / "checkpoints" / "step-0000000001").is_dir()

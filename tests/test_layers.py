@@ -23,10 +23,13 @@ LAYERS = (
     "evaluation",
     "report",
     "runs",
+    "launchers",
     "model",
     "label",
     "sklearn",
     "studies",
+    "paper",
+    "pages",
     "bench",
     "cli",
 )

@@ -1,5 +1,7 @@
 """Right and wrong counted by hand, with a learner that answers what it is told to."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -7,24 +9,33 @@ from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation.accuracy import (
     Evaluation,
+    PseudoLabels,
     assess,
     evaluate,
     generated_accuracy,
-    pseudo_label_accuracy,
 )
+from ordisco.maths.unlabeled.fixmatch import FixMatch
+from ordisco.maths.unlabeled.mean_teacher import MeanTeacher
 
 
 class Stub:
     """Predicts the value of an image's first pixel; its generator draws images of the label plus `shift`."""
 
-    def __init__(self, classes=(0, 1, 2), generator=True, shift=0):
+    def __init__(self, classes=(0, 1, 2), generator=True, shift=0, loss=None):
         self.classes = list(classes)
+        self.setup = SimpleNamespace(unlabeled_loss=loss)
         self.shift = shift
         self.has_generator = generator
         self.asked = []
 
     def predict(self, images):
         return images[:, 0, 0, 0].long()
+
+    def predict_proba(self, images):
+        """Sure of its answer by its second pixel, in percent."""
+        sure = images[:, 0, 0, 1:2] / 100
+        rows = torch.nn.functional.one_hot(self.predict(images), len(self.classes)) * sure
+        return rows + (1 - sure) / len(self.classes)
 
     def sample(self, labels, seed=0):
         self.asked.append((labels.tolist(), seed))
@@ -70,10 +81,21 @@ def test_no_test_images_are_one_line():
 
 
 def test_pseudo_labels_count_where_the_truth_is_known():
-    images = images_of([0, 1, 2, 2])
-    assert pseudo_label_accuracy(Stub(), images, torch.tensor([0, 2, -1, 2])) == 2 / 3
-    assert pseudo_label_accuracy(Stub(), images, torch.tensor([-1, -1, -1, -1])) is None
-    assert pseudo_label_accuracy(Stub(), images[:0], torch.tensor([], dtype=torch.int64)) is None
+    images = images_of([0, 1, 2, 2]).clone()
+    images[:, 0, 0, 1] = 100
+    assert PseudoLabels.of(Stub(), images, torch.tensor([0, 2, -1, 2])) == PseudoLabels(2 / 3)
+    assert PseudoLabels.of(Stub(), images, torch.tensor([-1, -1, -1, -1])) == PseudoLabels()
+    assert PseudoLabels.of(Stub(), images[:0], torch.tensor([], dtype=torch.int64)) == PseudoLabels()
+
+
+def test_trusted_pseudo_labels_are_those_that_the_loss_believes():
+    images, truth = images_of([0, 1, 2, 2]).clone(), torch.tensor([0, 2, 2, 1])
+    images[:, 0, 0, 1] = torch.tensor([100, 20, 100, 100], dtype=torch.uint8)  # percent
+    found = PseudoLabels.of(Stub(loss=FixMatch()), images, truth)
+    assert found == PseudoLabels(2 / 4, 3 / 4, 2 / 3)
+    images[:, 0, 0, 1] = 20
+    assert PseudoLabels.of(Stub(loss=FixMatch()), images, truth) == PseudoLabels(2 / 4, 0.0, None)
+    assert PseudoLabels.of(Stub(loss=MeanTeacher()), images, truth) == PseudoLabels(2 / 4)  # it believes all
 
 
 def test_a_judge_recognises_what_was_drawn_for_a_label():

@@ -28,32 +28,32 @@ def values(batch: Tensor) -> list[int]:
 
 def test_label_memory_keeps_what_has_a_label():
     memory = LabelMemory(SHAPE)
-    memory.add(images(1, 2, 3), torch.tensor([0, -1, 4]))
-    memory.add(images(4, 5), torch.tensor([-1, 1]))
+    memory.add(images(1, 2, 3), torch.tensor([0, -1, 4]), 0)
+    memory.add(images(4, 5), torch.tensor([-1, 1]), 0)
     assert values(memory.images) == [1, 3, 5]
     assert memory.labels.tolist() == [0, 4, 1]
-    assert memory.bytes == 3 * 4 + 3 * 8
+    assert memory.bytes == 3 * 4 + 3 * (8 + 2)
     assert len(memory) == 3
 
 
 def test_data_memory_keeps_everything():
     memory = DataMemory(SHAPE)
-    memory.add(images(1, 2), torch.tensor([0, -1]))
-    memory.add(images(3), torch.tensor([-1]))
+    memory.add(images(1, 2), torch.tensor([0, -1]), 0)
+    memory.add(images(3), torch.tensor([-1]), 0)
     assert values(memory.images) == [1, 2, 3]
     assert memory.labels.tolist() == [0, -1, -1]
 
 
 def test_memory_keeps_only_what_it_is_told():
     memory = LabelMemory(SHAPE)
-    memory.add(images(1, 2, 3), torch.tensor([0, 1, 2]))
+    memory.add(images(1, 2, 3), torch.tensor([0, 1, 2]), 0)
     memory.keep(torch.tensor([2, 0]))
     assert (values(memory.images), memory.labels.tolist()) == ([3, 1], [2, 0])
 
 
 def test_memories_go_through_their_state():
     memory = DataMemory(SHAPE)
-    memory.add(images(1, 2), torch.tensor([0, -1]))
+    memory.add(images(1, 2), torch.tensor([0, -1]), 0)
     again = DataMemory(SHAPE)
     again.load(memory.state())
     assert (values(again.images), again.labels.tolist()) == ([1, 2], [0, -1])
@@ -63,9 +63,9 @@ def test_memories_go_through_their_state():
 @pytest.mark.parametrize("wrong", [torch.zeros(2, *SHAPE), torch.zeros(2, 3, 2, 2, dtype=torch.uint8)])
 def test_memory_refuses_other_images(wrong: Tensor):
     with pytest.raises(OrdiscoError, match=r"uint8 images of shape \(1, 2, 2\)"):
-        DataMemory(SHAPE).add(wrong, torch.zeros(2, dtype=torch.int64))
+        DataMemory(SHAPE).add(wrong, torch.zeros(2, dtype=torch.int64), 0)
     with pytest.raises(OrdiscoError, match="uint8 images"):
-        Reservoir(5, SHAPE).add(wrong)
+        Reservoir(5, SHAPE).add(wrong, 0)
 
 
 # ------------------------------------------------------------------ SMB-mof
@@ -137,7 +137,7 @@ def test_reservoir_is_uniform_over_the_stream():
     for _ in range(draws):
         reservoir = Reservoir(capacity, SHAPE)
         for chunk in images(*range(stream)).split([4, 3, 10, 7]):
-            reservoir.add(chunk, generator)
+            reservoir.add(chunk, 0, generator)
         counts[values(reservoir.images)] += 1
     share = capacity / stream
     # Counts of samples without replacement vary by p (1 − p), with N − 1 degrees of freedom.
@@ -148,14 +148,14 @@ def test_reservoir_is_uniform_over_the_stream():
 
 def test_reservoir_does_as_if_images_came_one_by_one():
     reservoir = Reservoir(3, SHAPE)
-    reservoir.add(images(0, 1, 2))
+    reservoir.add(images(0, 1, 2), 0)
     slots = [0, 1, 2]
     draws = torch.rand(60, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     for image, draw in enumerate(draws.tolist(), start=3):
         slot = int(draw * (image + 1))
         if slot < 3:
             slots[slot] = image
-    reservoir.add(images(*range(3, 63)), torch.Generator().manual_seed(5))
+    reservoir.add(images(*range(3, 63)), 1, torch.Generator().manual_seed(5))
     assert values(reservoir.images) == slots
     assert reservoir.seen == 63
 
@@ -165,22 +165,34 @@ def test_reservoir_does_as_if_images_came_one_by_one():
 def test_reservoir_stays_within_its_budget(capacity: int, sizes: list[int]):
     reservoir, offered = Reservoir(capacity, SHAPE), 0
     for size in sizes:
-        reservoir.add(images(*range(offered, offered + size)))
+        reservoir.add(images(*range(offered, offered + size)), 0)
         offered += size
         assert reservoir.seen == offered
-        assert reservoir.bytes == 4 * min(capacity, offered) == 4 * len(reservoir)
+        assert reservoir.bytes == 6 * min(capacity, offered) == 6 * len(reservoir)  # 4 pixels, 2 for the increment
         kept = values(reservoir.images)
         assert len(set(kept)) == len(kept)
         assert set(kept) <= set(range(offered))
 
 
+def test_images_remember_the_increment_that_they_came_with():
+    reservoir, memory = Reservoir(20, SHAPE), DataMemory(SHAPE)
+    for increment in range(4):
+        some = images(*(10 * increment + k for k in range(10)))
+        reservoir.add(some, increment, torch.Generator().manual_seed(increment))
+        memory.add(some, torch.full((10,), -1), increment)
+    assert reservoir.increments.tolist() == [value // 10 for value in values(reservoir.images)]
+    assert set(reservoir.increments.tolist()) == {0, 1, 2, 3}
+    memory.keep(torch.tensor([35, 3, 12]))
+    assert memory.increments.tolist() == [3, 0, 1]
+
+
 def test_reservoir_goes_on_from_its_state():
     first, second = Reservoir(4, SHAPE), Reservoir(4, SHAPE)
-    first.add(images(*range(10)), torch.Generator().manual_seed(0))
+    first.add(images(*range(10)), 0, torch.Generator().manual_seed(0))
     state = first.state()
     second.load(state)
     for reservoir in (first, second):
-        reservoir.add(images(*range(10, 30)), torch.Generator().manual_seed(1))
+        reservoir.add(images(*range(10, 30)), 1, torch.Generator().manual_seed(1))
     assert values(first.images) == values(second.images)
     assert second.seen == 30
     assert values(state["images"]) != values(first.images)  # a state stays as it was

@@ -1,15 +1,20 @@
 """C's step: its gradient against Eqs. 1–3, 6 and 7, and C touched by its own losses only."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from conftest import increment_of
+from conftest import increment_of, learn_without_checks, make_learner
 from midway import classify, drawn, flat_gradient, ready, taught, touched
+from ordisco.data.pixels import normalize
 from ordisco.learner.batch import Batch, Pairs
 from ordisco.learner.classifier_step import unified_terms
 from ordisco.maths import losses
 from ordisco.maths.unlabeled import UNLABELED_LOSSES
+from ordisco.nets.classifier import make_classifier
 
 pytestmark = pytest.mark.usefixtures("gradients_stay")
 
@@ -148,7 +153,7 @@ def test_the_unified_classifier_ranks_old_labels_above_new_classes():
         for row, slot in zip(cosines, y.tolist(), strict=True)
     ]
     forget = (1 - F.cosine_similarity(before, features)).mean().item()
-    expected = 5 * (3 / 2) ** 0.5 * forget + sum(ranking) / 12
+    expected = 5 * (3 / 2) ** 0.5 * forget + sum(ranking) / 8  # of the images of old classes
     found = unified_terms(learner.setup, learner.state, x, features, Pairs(x, y))
     assert found.item() == pytest.approx(expected, rel=1e-4)
     assert sum(ranking) > 0
@@ -164,3 +169,48 @@ def test_the_weight_of_generated_images_as_unlabelled_data():
     target = taught(learner, torch.cat([images.x_u, images.again.x]))[len(images.x_u) :]
     unlabeled = 0.7 * (logits.softmax(1) - target).square().sum(1).mean()
     torch.testing.assert_close(found, (0.4 * (F.cross_entropy(logits, images.again.y) + 0.25 * unlabeled)).detach())
+
+
+def test_the_unified_classifier_imprints_new_classes_and_holds_the_old_ones(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()  # with the optimiser's steps
+    learner = make_learner("smb+umb+uc", num_classes=4, steps=3, dropout=0.0)
+    learner.learn(increment_of([0, 0, 1, 1], [0, 1, 0]))
+    C, teacher = learner.state.nets.C.module, learner.state.nets.teacher.module
+    old = C.head.weight[:2].detach().clone()
+    task = increment_of([2, 2, 3, 3], [2, 3, 3], seed=1)
+    learner.begin(task)
+    with torch.no_grad():
+        features = copy.deepcopy(C).eval().features(normalize(task.images[task.labels == 3]))
+    direction = F.normalize(F.normalize(features, dim=1).mean(0), dim=0)
+    torch.testing.assert_close(C.head.weight[3].detach(), direction * old.norm(dim=1).mean())
+    assert torch.equal(C.head.weight[2:], teacher.head.weight[2:])
+    new = C.head.weight[2:].detach().clone()
+    learn_without_checks(learner)
+    assert torch.equal(C.head.weight[:2], old)
+    assert not torch.equal(C.head.weight[2:], new)
+
+
+def test_where_no_class_is_new_the_unified_classifier_learns_all_embeddings(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    learner = make_learner("smb+umb+uc", num_classes=2, steps=2)
+    learner.learn(increment_of([0, 1], [0, 1]))
+    before = learner.state.nets.C.module.head.weight.detach().clone()
+    learner.begin(increment_of([0, 1], [0, 1], seed=1))
+    assert torch.equal(learner.state.nets.C.module.head.weight, before)  # nothing to imprint
+    learn_without_checks(learner)
+    assert not torch.equal(learner.state.nets.C.module.head.weight, before)
+
+
+@pytest.mark.parametrize("net", ["nine-conv", "wrn-28"])
+def test_features_of_a_cosine_head_end_without_an_activation(net: str):
+    for head, last in (("linear", nn.LeakyReLU), ("cosine", nn.BatchNorm2d)):
+        layers = list(make_classifier(net, (1, 8, 8), 3, 4, 0.0, head).features)
+        assert isinstance(layers[-2], last)
+
+
+def test_the_share_of_trusted_targets_is_measured():
+    learner = ready("smb", unlabeled_loss="fixmatch", labeller="teacher", threshold=0.0)
+    assert classify(learner, drawn(learner, replay=False))["trusted"] == 1
+    learner = ready("smb", unlabeled_loss="fixmatch", labeller="teacher", threshold=1.0)
+    assert classify(learner, drawn(learner, replay=False))["trusted"] == 0
+    assert "trusted" not in classify(ready("smb"), drawn(ready("smb"), replay=False))

@@ -61,7 +61,7 @@ WRONG = {
     "D.theta is float32": tensor("D.theta", lambda old: torch.cat([old, old])),
     "G.theta is not finite": tensor("G.theta", lambda old: old * float("nan")),
     "'C.more' is not part of the state of ORDisCo": tensor("C.more", torch.ones(1)),
-    "trace is float32 1×6, not float32 50×6": tensor("trace", lambda old: old[:1]),
+    "trace is float32 1×8, not float32 50×8": tensor("trace", lambda old: old[:1]),
     "memories.penalty_on_D.importance is float32 3": tensor("memories.penalty_on_D.importance", torch.ones(3)),
     "memories.penalty_on_D.anchor is missing": remove("memories.penalty_on_D.anchor"),
     "memories.data.images is uint8": tensor("memories.data.images", lambda old: old[:, :, :4]),
@@ -199,7 +199,7 @@ def test_a_huge_file_is_refused_by_its_header(tmp_path, capsys, stopped):
     with TensorFile(path / "tensors.safetensors") as file:
         forms = dict(file.forms)
     forms["memories.data.images"] = Form((2**34, 1, 8, 8), torch.uint8)
-    names, content, end = {torch.float32: "F32", torch.int64: "I64", torch.uint8: "U8"}, {}, 0
+    names, content, end = {torch.float32: "F32", torch.int64: "I64", torch.uint8: "U8", torch.int16: "I16"}, {}, 0
     for name, form in forms.items():
         start, end = end, end + torch.Size(form.shape).numel() * form.dtype.itemsize
         content[name] = {"dtype": names[form.dtype], "shape": list(form.shape), "data_offsets": [start, end]}

@@ -57,7 +57,7 @@ def test_the_g_step_gives_a_gradient_to_g_only():
 def test_the_gradient_of_d_is_that_of_eqs_4_and_8(form: str, third: str, share: float):
     learner = ready(increments=2, adversarial=form, third_term=third, pseudo_real=share, alpha=0.3, d_penalty=0.2)
     D, images = learner.state.nets.gan.D, drawn(learner)
-    p = teach(learner.setup, learner.state, images.x_u).softmax(1)
+    p = teach(learner.setup, learner.state, images.x_u, images.x_u[:0]).softmax(1)
 
     def cost(d: Tensor, real: bool) -> Tensor:
         sign = -1 if real else 1
@@ -78,7 +78,8 @@ def test_the_gradient_of_d_is_that_of_eqs_4_and_8(form: str, third: str, share: 
     held = learner.state.memories.penalty_on_D.vectors
     moved = D.flat.theta - held["anchor"]
     expected = expected + 2 * 0.2 * held["importance"] * moved
-    value, penalty = discriminate(learner, images, Pseudo(images.x_u, p))
+    terms = discriminate(learner, images, Pseudo(images.x_u, p))
+    value, penalty = terms["discriminator"], terms["penalty"]
     torch.testing.assert_close(D.flat.grad, expected, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(value, loss.detach())
     torch.testing.assert_close(penalty, 0.2 * (held["importance"] * moved.square()).sum())
@@ -89,7 +90,7 @@ def test_the_gradient_of_d_is_that_of_eqs_4_and_8(form: str, third: str, share: 
 def test_pseudo_labelled_pairs_are_real_only_after_their_start(progress: float, counted: bool):
     learner = ready(pseudo_real=0.6, pseudo_real_start=0.2)
     images = drawn(learner)
-    p = pseudo(learner, images.x_u)
+    p = pseudo(learner, images.batch)
     found = loss_of_d(learner, images, p, progress)
     always = ready(pseudo_real=0.6 if counted else 0.0, pseudo_real_start=0.0)
     always.state.nets.gan.D.flat.load("D", learner.state.nets.gan.D.flat.state("D"))

@@ -354,7 +354,7 @@ def test_an_increment_without_labels_uses_those_remembered(name: str):
     learner.learn(increment_of([0, 0, 1], [0, 1]))
     learner.begin(increment_of([], [0, 1, 1], seed=1))
     assert len(learner.pools.images) == 3
-    torch.testing.assert_close(learner.pools.expected, torch.tensor([2 / 3, 1 / 3]))
+    torch.testing.assert_close(learner.pools.expected[-1], torch.tensor([2 / 3, 1 / 3]))
     learner.learn(increment_of([], [0, 1, 1], seed=1))
     assert learner.classes == [0, 1]
 
@@ -450,7 +450,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_term(network: str
 
 def test_learn_stops_where_the_rate_is_absurd(instances: Stream, monkeypatch: pytest.MonkeyPatch):
     start = Network.start_optimizer  # a rate beyond what the settings allow
-    monkeypatch.setattr(Network, "start_optimizer", lambda self, lr, betas: start(self, 1e30, betas))
+    monkeypatch.setattr(Network, "start_optimizer", lambda self, lr, betas, keep: start(self, 1e30, betas))
     learner = make_learner("smb")
     with pytest.raises(
         NonFiniteError, match=r"the (supervised|unlabeled) loss is (nan|inf) at step [23] of increment 1"
@@ -492,7 +492,7 @@ def test_mean_losses_are_over_the_last_steps():
 # ---------------------------------------------------------------------- what is seen and what is kept
 
 LABELS, REST = 6, 18  # of each increment of `instances`
-IMAGE, LABEL = 64, 8  # bytes
+IMAGE, LABEL = 64, 8 + 2  # bytes; a label with the increment that it came with
 
 
 @pytest.mark.parametrize(
@@ -571,7 +571,8 @@ def test_the_umb_never_exceeds_its_budget(name: str, times: int, tasks: Stream):
     assert learner.state.memories.umb.capacity == budget // IMAGE
     for index in range(12):
         learner.learn(tasks[index % 3])
-        assert 0 < learner.bytes_kept()["unlabeled"] <= budget
+        assert 0 < learner.state.memories.umb.images.nbytes <= budget
+        assert learner.bytes_kept()["unlabeled"] == learner.state.memories.umb.images.nbytes // IMAGE * (IMAGE + 2)
     assert learner.state.memories.umb.seen == 12 * 18
     assert len(learner.state.memories.umb) == min(12 * 18, budget // IMAGE)
 
@@ -599,23 +600,39 @@ def test_herding_keeps_a_fixed_number_with_equal_shares(instances: Stream):
 def test_classes_expected_among_unlabelled_images():
     learner = make_learner("smb", num_classes=4)
     learner.begin(increment_of([0, 1, 1, 1], [0, 1]))
-    torch.testing.assert_close(learner.pools.expected, torch.tensor([0.25, 0.75]))
+    torch.testing.assert_close(learner.pools.expected, torch.tensor([[0.25, 0.75]]))
     learner.finish()
     learner.begin(increment_of([2, 2, 3, 2], [2, 3]))
-    torch.testing.assert_close(learner.pools.expected, torch.tensor([0, 0, 0.75, 0.25]))  # of this increment alone
-    joint, umb = make_learner("jt", num_classes=4), make_learner("smb+umb", num_classes=4)
-    for learner in (joint, umb):
-        learner.learn(increment_of([0, 1, 1, 1], [0, 1]))
-        learner.begin(increment_of([2, 2, 3, 2], [2, 3, 3, 3, 2, 2]))
-    everything = torch.tensor([1, 3, 3, 1]) / 8
-    torch.testing.assert_close(joint.pools.expected, everything)
-    # 6 new images and 2 from the UMB
-    torch.testing.assert_close(umb.pools.expected, 0.75 * torch.tensor([0, 0, 0.75, 0.25]) + 0.25 * everything)
+    torch.testing.assert_close(learner.pools.expected, torch.tensor([[0, 0, 0.75, 0.25]]))  # of this increment alone
 
 
-@pytest.mark.parametrize(("name", "passes"), [("ordisco", [1, 1, 1]), ("offline-all", [1, 2, 3])])
-def test_steps_of_an_increment(name: str, passes: list[int], instances: Stream):
-    learner, done = make_learner(name, steps=2), 0
+@pytest.mark.parametrize(("name", "increments"), [("jt", [0, 0, 1, 2, 2, 2]), ("smb+umb", [2, 2, 2, 0, 0, 1])])
+def test_stored_images_are_expected_to_be_of_the_classes_that_they_came_with(name: str, increments: list[int]):
+    learner = make_learner(name, num_classes=4)
+    learner.learn(increment_of([0, 1, 1, 1], [0, 1]))
+    learner.learn(increment_of([], [0]))  # without labels: of any class, by all labels
+    learner.begin(increment_of([2, 2, 3, 2], [2, 3, 3], seed=1))
+    expected = torch.tensor([[0.25, 0.75, 0, 0], [1 / 8, 3 / 8, 3 / 8, 1 / 8], [0, 0, 0.75, 0.25]])
+    torch.testing.assert_close(learner.pools.expected, expected)
+    assert learner.pools.increments.tolist() == increments
+    seen = torch.cat([part.images[part.labels < 0] for part in (increment_of([0, 1, 1, 1], [0, 1]),)])
+    stored = learner.pools.unlabeled[learner.pools.increments == 0]
+    assert torch.equal(stored, seen)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "passes"),
+    [
+        ("ordisco", {}, [1, 1, 1]),
+        ("offline-all", {}, [1, 2, 3]),
+        ("offline-all", {"offline_steps": "equal"}, [1, 1, 1]),
+        ("ordisco", {"epochs": 2.5}, [3, 3, 3]),  # 24 images, 4 + 6 a step: 2.5 · 24 / 10 = 6 steps
+        ("jt", {"epochs": 2.5, "joint_steps": 10}, [5, 5, 5]),
+        ("jt", {"epochs": 2.5}, [3, 3, 3]),
+    ],
+)
+def test_steps_of_an_increment(name: str, changes: dict[str, object], passes: list[int], instances: Stream):
+    learner, done = make_learner(name, steps=2, **changes), 0
     for times, increment in zip(passes, instances, strict=True):
         learner.learn(increment)
         assert learner.total_steps - done == 2 * times
@@ -636,3 +653,23 @@ def test_adams_moments_are_not_carried_over(instances: Stream):
     assert all(network.optimizer is None for _, network in learner.state.nets.named())
     learner.begin(instances[1])
     assert learner.state.nets.C.optimizer.state == {}
+    assert learner.bytes_kept()["moments"] == 0
+
+
+@pytest.mark.parametrize("num_classes", [2, 6], ids=["grows", "has room"])
+def test_adams_moments_are_carried_over_where_they_are_kept(num_classes: int, tasks: Stream):
+    learner = make_learner("ordisco", num_classes=num_classes, moments="kept")
+    learner.learn(tasks[0])
+    nets = learner.state.nets
+    before = {name: network.moments["exp_avg_sq"].clone() for name, network in nets.named() if network.moments}
+    assert before.keys() == {"C", "G", "D"}
+    assert learner.bytes_kept()["moments"] == sum(2 * moment.nbytes + 4 for moment in before.values())
+    learner.begin(tasks[1])
+    for name, network in nets.named():
+        if name in before:
+            kept, step = network.moments["exp_avg_sq"], network.moments["step"]
+            assert step == learner.settings.step.steps
+            assert kept.shape == network.flat.theta.shape
+            assert kept.sum().item() == pytest.approx(before[name].sum().item())
+    learner.step()
+    assert nets.C.moments["step"] == learner.settings.step.steps + 1

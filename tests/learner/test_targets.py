@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from conftest import increment_of, make_learner
 from midway import classify, drawn, pseudo, ready, taught
-from ordisco.learner.targets import aligned, aligned_targets, teach, unlabeled_views
+from ordisco.data.pixels import normalize
+from ordisco.learner.batch import Augmentation, Pairs, Unlabeled
+from ordisco.learner.targets import aligned, aligned_targets, beside, teach, unlabeled_views
 from ordisco.maths.unlabeled.align import align_distribution
 from ordisco.maths.unlabeled.base import Views
 
@@ -17,11 +20,11 @@ pytestmark = pytest.mark.usefixtures("gradients_stay")
 def test_pseudo_labels_are_those_of_the_teacher_on_the_view_it_has_seen():
     learner = ready()
     images = drawn(learner)
-    torch.testing.assert_close(pseudo(learner, images.x_u).p, taught(learner, images.x_u))
+    torch.testing.assert_close(pseudo(learner, images.batch).p, taught(learner, images.x_u))
     view = (torch.randn(11, 3),)  # 6 unlabelled and 5 replayed images
-    torch.testing.assert_close(pseudo(learner, images.x_u, view).p, view[0][:6].softmax(1))
-    assert torch.equal(pseudo(learner, images.x_u).x, images.x_u)
-    assert pseudo(learner, None) is None
+    torch.testing.assert_close(pseudo(learner, images.batch, view).p, view[0][:6].softmax(1))
+    assert torch.equal(pseudo(learner, images.batch).x, images.x_u)
+    assert pseudo(learner, replace(images.batch, unlabeled=None)) is None
 
 
 @pytest.mark.parametrize("noisy", [True, False])
@@ -29,10 +32,12 @@ def test_the_teacher_teaches_by_the_mini_batch_and_keeps_its_statistics_and_mode
     learner = ready(dropout=0.5, teacher_dropout=noisy)
     x, before = drawn(learner).x_u, learner.state.nets.teacher.flat.buffers.clone()
     counts = [value.clone() for name, value in learner.state.nets.teacher.module.named_buffers() if "num" in name]
-    first, second = teach(learner.setup, learner.state, x), teach(learner.setup, learner.state, x)
+    first, second = (teach(learner.setup, learner.state, x, x[:0]) for _ in range(2))
     assert torch.equal(first, second) == (not noisy)  # ε′ of Eq. 3
     learner.state.nets.teacher.flat.buffers.add_(1)
-    torch.testing.assert_close(teach(learner.setup, learner.state, x), second, rtol=0, atol=math.inf if noisy else 0)
+    torch.testing.assert_close(
+        teach(learner.setup, learner.state, x, x[:0]), second, rtol=0, atol=math.inf if noisy else 0
+    )
     learner.state.nets.teacher.flat.buffers.copy_(before)
     modules = list(learner.state.nets.teacher.module.modules())
     assert not any(module.training for module in modules)
@@ -45,36 +50,72 @@ def test_the_teacher_teaches_by_the_mini_batch_and_keeps_its_statistics_and_mode
 def test_alignment_by_hand_and_each_use_has_its_own_mean():
     learner = ready(align="all")
     setup, state = learner.setup, learner.state
-    pools = replace(learner.pools, expected=torch.tensor([0.5, 0.5, 0.0]))
+    pools = replace(learner.pools, expected=torch.tensor([[0.5, 0.5, 0.0]]))
     p = torch.tensor([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
-    mean = torch.tensor([0.4, 0.2, 0.4])
-    found = aligned(setup, state, pools, p, "targets")
-    torch.testing.assert_close(found, align_distribution(p, pools.expected, mean))
+    mean, now = torch.tensor([0.4, 0.2, 0.4]), torch.tensor([0, 0])
+    found = aligned(state, pools, p, now, "targets")
+    torch.testing.assert_close(found, align_distribution(p, pools.expected[0], mean))
     torch.testing.assert_close(found[0], torch.tensor([0.75, 0.5, 0.0]) / 1.25)  # 0.6·0.5/0.4, 0.2·0.5/0.2
-    aligned(setup, state, pools, torch.tensor([[0.0, 1.0, 0.0]]), "targets")
-    torch.testing.assert_close(state.mean_prediction["targets"], 0.99 * mean + 0.01 * torch.tensor([0.0, 1.0, 0.0]))
-    assert "pseudo_labels" not in state.mean_prediction
-    both = aligned_targets(setup, state, pools, p, 1)
+    aligned(state, pools, torch.tensor([[0.0, 1.0, 0.0]]), now[:1], "targets")
+    torch.testing.assert_close(state.predicted["targets"], torch.tensor([[0.792, 0.396 + 1, 0.792, 1.98 + 1]]))
+    assert "pseudo_labels" not in state.predicted
+    one = Unlabeled(drawn(learner).x_u[:1], now[:1])
+    both = aligned_targets(setup, state, pools, p, one)
     assert torch.equal(both[1], p[1])  # a replayed image is left alone
     assert not torch.equal(both[0], p[0])
-    assert torch.equal(aligned_targets(setup, state, pools, p, 0), p)
-    assert aligned_targets(setup, state, pools, None, 1) is None  # a loss without targets
+    assert torch.equal(aligned_targets(setup, state, pools, p, None), p)
+    assert aligned_targets(setup, state, pools, None, one) is None  # a loss without targets
+
+
+def test_images_of_each_increment_are_aligned_with_the_labels_that_came_with_it():
+    learner = ready("jt", align="all")
+    pools = replace(learner.pools, expected=torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))
+    p = torch.tensor([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6], [0.2, 0.4, 0.4]])
+    found = aligned(learner.state, pools, p, torch.tensor([0, 0, 1]), "targets")
+    torch.testing.assert_close(found[:2], align_distribution(p[:2], pools.expected[0], torch.tensor([0.4, 0.2, 0.4])))
+    torch.testing.assert_close(found[2], torch.tensor([0.0, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize(("which", "seen"), [("unlabeled", []), ("old-classes", [0, 1]), ("labeled", [0, 1, 2, 3])])
+def test_whom_the_teacher_sees_beside_what_it_teaches(which: str, seen: list[int]):
+    learner = make_learner("smb", num_classes=4, teacher_batch=which, dropout=0.0)
+    learner.setup = replace(learner.setup, augment=Augmentation(0, False))
+    learner.learn(increment_of([0, 1], [0, 1]))
+    learner.begin(increment_of([2, 3], [2, 3], seed=1))
+    labeled = Pairs(normalize(learner.pools.images), learner.pools.slots)
+    company = beside(learner.setup, learner.pools, labeled)
+    assert torch.equal(company, labeled.x[torch.isin(labeled.y, torch.tensor(seen, dtype=torch.int64))])
+    x = normalize(learner.pools.unlabeled)
+    with learner.state.nets.teaching() as C_prime:
+        expected = C_prime(torch.cat([x, company]))[: len(x)]
+    found = teach(learner.setup, learner.state, x, company)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], []], ids=["new instances", "no labels"])
+def test_where_every_class_may_be_there_the_teacher_sees_no_labelled_image(labels: list[int]):
+    learner = make_learner("smb", num_classes=3)
+    learner.learn(increment_of([0, 1, 2], [0, 1, 2]))
+    learner.begin(increment_of(labels, [0, 1, 2], seed=1))
+    labeled = Pairs(normalize(learner.pools.images), learner.pools.slots)
+    assert len(labeled.y) >= 3
+    assert len(beside(learner.setup, learner.pools, labeled)) == 0
 
 
 @pytest.mark.parametrize(("align", "labels", "targets"), [("none", 0, 0), ("pseudo-labels", 1, 0), ("all", 1, 1)])
 def test_what_is_aligned(align: str, labels: bool, targets: bool):
     learner = ready(align=align)
     images = drawn(learner)
-    pseudo(learner, images.x_u)
+    pseudo(learner, images.batch)
     classify(learner, images)
-    assert ("pseudo_labels" in learner.state.mean_prediction) == labels
-    assert ("targets" in learner.state.mean_prediction) == targets
+    assert ("pseudo_labels" in learner.state.predicted) == labels
+    assert ("targets" in learner.state.predicted) == targets
 
 
 def test_no_views_without_an_unlabelled_loss_or_images():
     learner = ready(unlabeled_loss="none")
     images = drawn(learner)
-    assert unlabeled_views(learner.setup, learner.state, images.x_u, images.again) == Views((), ())
+    assert unlabeled_views(learner.setup, learner.state, images.batch.unlabeled, images.again) == Views((), ())
     learner = ready()
     assert unlabeled_views(learner.setup, learner.state, None, None) == Views((), ())
 
@@ -82,8 +123,9 @@ def test_no_views_without_an_unlabelled_loss_or_images():
 def test_views_are_of_unlabelled_then_replayed_images():
     learner = ready()
     images = drawn(learner)
-    for unlabeled, again in ((images.x_u, images.again), (images.x_u, None), (None, images.again)):
-        present = [x for x in (unlabeled, again and again.x) if x is not None]
+    some = images.batch.unlabeled
+    for unlabeled, again in ((some, images.again), (some, None), (None, images.again)):
+        present = [part.x for part in (unlabeled, again) if part is not None]
         views = unlabeled_views(learner.setup, learner.state, unlabeled, again)
         assert [len(side) for side in views] == [1, 1]
         assert torch.equal(views.student[0], torch.cat(present))  # no augmentation here
@@ -92,5 +134,5 @@ def test_views_are_of_unlabelled_then_replayed_images():
 
 def test_fixmatch_labelled_by_the_teacher_asks_c_for_the_strong_view_only():
     learner = ready("smb", unlabeled_loss="fixmatch", labeller="teacher")
-    views = unlabeled_views(learner.setup, learner.state, drawn(learner, replay=False).x_u, None)
+    views = unlabeled_views(learner.setup, learner.state, drawn(learner, replay=False).batch.unlabeled, None)
     assert (len(views.student), len(views.teacher)) == (1, 1)

@@ -23,8 +23,8 @@ class Witness(Penalty):
     def after_step(self, theta: Tensor) -> None:
         self.told.append(("after", theta.clone(), None))
 
-    def add_gradient_(self, grad: Tensor, theta: Tensor) -> None:
-        grad.add_(2.0)
+    def gradient(self, theta: Tensor) -> Tensor:
+        return torch.full_like(theta, 2.0)
 
 
 @pytest.mark.parametrize("follows_another", [False, True])
@@ -33,7 +33,9 @@ def test_a_penalty_sees_the_losss_gradient_and_both_ends_of_the_step(follows_ano
     C = learner.state.nets.C
     start, other = C.flat.theta.clone(), torch.full_like(C.flat.theta, 7.0)
     C.flat.grad.fill_(-1.0)
-    update(learner.setup, C, witness, other if follows_another else None)
+    ratio = update(learner.setup, C, witness, other if follows_another else None)
+    assert ratio is not None
+    assert ratio.item() == pytest.approx(2.0)  # ‖2, 2, …‖ over ‖−1, −1, …‖
     (before, theta, gradient), (after, end, _) = witness.told
     assert (before, after) == ("before", "after")
     assert torch.equal(theta, start)
@@ -61,5 +63,5 @@ def test_without_a_penalty_the_optimiser_just_moves():
     C = learner.state.nets.C
     start = C.flat.theta.clone()
     C.flat.grad.fill_(-1.0)
-    update(learner.setup, C)
+    assert update(learner.setup, C) is None
     assert (C.flat.theta - start).min() > 0

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from conftest import blobs, make_learner
 from ordisco.data.pixels import normalize
-from ordisco.maths.penalties import Evidence, quadratic
-from ordisco.maths.stabilize import Stabilizer, add_gradient_, running_mean
+from ordisco.maths.penalties import Evidence, quadratic, quadratic_gradient, running_mean
+from ordisco.maths.stabilize import Stabilizer
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.flat import Flat
 from ordisco.streams.stream import Stream
@@ -21,9 +21,8 @@ def test_eq_8_by_hand():
     # 0.1 · (0.5·1² + 9·0² + 0.25·2²)
     assert quadratic(theta, anchor, xi, 0.1).item() == pytest.approx(0.15)
     assert quadratic(anchor, anchor, xi, 0.1).item() == 0
-    grad = torch.tensor([1.0, 1.0, 1.0])
-    add_gradient_(grad, theta, anchor, xi, 0.1)
-    assert grad.tolist() == pytest.approx([1 + 0.1, 1.0, 1 - 0.1])  # 1 + 2·0.1·ξ(θ − θ*)
+    # 2·0.1·ξ(θ − θ*)
+    assert quadratic_gradient(theta, anchor, xi, 0.1).tolist() == pytest.approx([0.1, 0.0, -0.1])
 
 
 def test_the_gradient_of_eq_8_is_that_of_autograd():
@@ -31,9 +30,7 @@ def test_the_gradient_of_eq_8_is_that_of_autograd():
     theta, anchor, xi = torch.randn(20, dtype=torch.float64), torch.randn(20).double(), torch.rand(20).double()
     theta.requires_grad_()
     (expected,) = torch.autograd.grad(quadratic(theta, anchor, xi, 0.3), theta)
-    grad = torch.zeros_like(theta)
-    add_gradient_(grad, theta.detach(), anchor, xi, 0.3)
-    torch.testing.assert_close(grad, expected)
+    torch.testing.assert_close(quadratic_gradient(theta.detach(), anchor, xi, 0.3), expected)
 
 
 @examples(max_examples=20, deadline=None)
@@ -117,3 +114,19 @@ def test_theta_star_moves_without_unlabelled_images_and_the_importance_stays():
     assert torch.equal(stabilizer.vectors["anchor"], D.theta)
     assert torch.equal(stabilizer.vectors["importance"], xi)
     assert stabilizer.count == 1
+
+
+def test_the_normalised_form_does_not_depend_on_the_size_of_xi():
+    theta = torch.tensor([1.0, 2.0, 3.0])
+    values = []
+    for scale in (1e-4, 1.0, 50.0):
+        stabilizer = Stabilizer(0.1, normalised=True)
+        stabilizer.keep(torch.zeros(3), scale * torch.tensor([1.0, 2.0, 3.0]))
+        values.append(stabilizer.value(theta).item())
+    assert values == pytest.approx([0.1 * (0.5 * 1 + 1 * 4 + 1.5 * 9)] * 3)  # ξ / mean ξ = 0.5, 1, 1.5
+    nothing = Stabilizer(0.1, normalised=True)
+    nothing.keep(torch.zeros(3), torch.zeros(3))  # D that judged nothing: nothing is important
+    assert nothing.value(theta) == 0
+    paper = Stabilizer(0.1)
+    paper.keep(torch.zeros(3), torch.tensor([1.0, 2.0, 3.0]))
+    assert paper.value(theta).item() == pytest.approx(0.1 * (1 + 8 + 27))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from ordisco.maths.unified import less_forget, less_forget_weight, margin_ranking
+from ordisco.maths.unified import imprinted, less_forget, less_forget_weight, margin_ranking
 from ordisco.nets.cosine import CosineHead
 
 
@@ -77,10 +77,10 @@ def test_margin_ranking_by_hand():
         requires_grad=True,
     )
     loss = margin_ranking(cosines, torch.tensor([0, 1, 2, -1]), num_old=2)
-    torch.testing.assert_close(loss.tolist(), [0.65, 0.0, 0.0, 0.0], atol=1e-6, rtol=0)
-    loss.sum().backward()
+    assert loss.item() == pytest.approx(0.65 / 2)  # the mean over the two images of old classes
+    loss.backward()
     assert cosines.grad is not None
-    assert cosines.grad[0].tolist() == [-2.0, 0.0, 1.0, 0.0, 1.0]
+    assert cosines.grad[0].tolist() == [-1.0, 0.0, 0.5, 0.0, 0.5]
     assert cosines.grad[1:].abs().sum() == 0
 
 
@@ -88,5 +88,11 @@ def test_margin_ranking_with_few_or_no_new_classes():
     cosines = torch.tensor([[0.2, 0.1, 0.5]])
     one = margin_ranking(cosines, torch.tensor([0]), num_old=2)
     assert one.item() == pytest.approx(0.5 - 0.2 + 0.5)
-    assert margin_ranking(cosines, torch.tensor([0]), num_old=3).tolist() == [0.0]
-    assert margin_ranking(cosines, torch.tensor([0]), num_old=0).tolist() == [0.0]
+    assert margin_ranking(cosines, torch.tensor([0]), num_old=3).item() == 0.0
+    assert margin_ranking(cosines, torch.tensor([0]), num_old=0).item() == 0.0
+
+
+def test_a_new_class_begins_at_the_mean_direction_of_its_features():
+    features = torch.tensor([[2.0, 0.0], [0.0, 0.5]])  # directions (1, 0) and (0, 1)
+    old = torch.tensor([[3.0, 4.0], [0.0, 1.0]])  # lengths 5 and 1
+    torch.testing.assert_close(imprinted(features, old), torch.tensor([1.0, 1.0]) / 2**0.5 * 3)

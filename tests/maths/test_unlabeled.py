@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from ordisco.maths.unlabeled import UNLABELED_LOSSES, UnlabeledLoss, make_unlabeled_loss
-from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
+from ordisco.maths.unlabeled.align import align_distribution, mean_of, running_sums
 from ordisco.maths.unlabeled.fixmatch import FixMatch
 from ordisco.maths.unlabeled.mean_teacher import MeanTeacher
 from ordisco.maths.unlabeled.pi_model import PiModel
@@ -79,7 +79,7 @@ def test_vat_is_a_divergence_plus_the_entropy():
     clean, adversarial = logits_of([0.5, 0.5]), logits_of([0.25, 0.75])
     divergence = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
     assert value(VAT(entropy=0.0), (clean, adversarial)).item() == pytest.approx(divergence)
-    assert value(VAT(), (clean, adversarial)).item() == pytest.approx(divergence + math.log(2))
+    assert value(VAT(entropy=1.0), (clean, adversarial)).item() == pytest.approx(divergence + math.log(2))
 
 
 def test_targets_are_the_probabilities_of_who_labels():
@@ -126,7 +126,7 @@ def test_gradient_reaches_the_student_and_no_target():
     assert gradients(value(FixMatch(), (a, b)), (a, b)) == [True, False]
     assert gradients(value(FixMatch(teacher=True), (a,), (b,)), (a, b)) == [True, False]
     assert gradients(value(VAT(entropy=0.0), (a, b)), (a, b)) == [False, True]
-    assert gradients(value(VAT(), (a, b)), (a, b)) == [True, True]  # the entropy is of the clean view
+    assert gradients(value(VAT(entropy=1.0), (a, b)), (a, b)) == [True, True]  # the entropy is of the clean view
 
 
 def test_mean_teacher_pulls_the_student_to_the_teacher():
@@ -302,8 +302,33 @@ def test_alignment_gives_probabilities_and_changes_nothing_where_all_is_as_expec
     torch.testing.assert_close(align_distribution(p[None], mean, mean), p[None])
 
 
-def test_running_mean_of_predictions():
-    p = torch.tensor([[1.0, 0.0], [0.5, 0.5]], requires_grad=True)
-    mean = update_running_mean(torch.tensor([0.5, 0.5]), p, decay=0.9)
-    torch.testing.assert_close(mean, torch.tensor([0.525, 0.475]))
-    assert not mean.requires_grad
+def test_running_mean_of_predictions_for_each_increment():
+    p = torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    first = running_sums(None, p, torch.tensor([0, 0, 2]), 3)
+    torch.testing.assert_close(mean_of(first), torch.tensor([[0.75, 0.25], [0.0, 0.0], [0.0, 1.0]]))
+    second = running_sums(first, torch.tensor([[0.0, 1.0]]), torch.tensor([0]), 3)
+    torch.testing.assert_close(second[0], torch.tensor([0.99 * 1.5, 0.99 * 0.5 + 1, 0.99 * 2 + 1]))
+    torch.testing.assert_close(mean_of(second)[2], torch.tensor([0.0, 1.0]))  # no new image: the mean stays
+
+
+def test_each_loss_has_its_published_weight_and_the_settings_overrule_it():
+    published = {"mean-teacher": 5.0, "pi-model": 2.0, "pseudo-label": 1.0, "vat": 0.3, "fixmatch": 1.0}
+    for name, weight in published.items():
+        loss = make_unlabeled_loss(UnlabeledSettings(unlabeled_loss=name))
+        assert loss is not None
+        assert loss.weight == weight
+        other = make_unlabeled_loss(UnlabeledSettings(unlabeled_loss=name, consistency_weight=7.0))
+        assert other is not None
+        assert other.weight == 7.0
+    vat = make_unlabeled_loss(UnlabeledSettings(unlabeled_loss="vat"))
+    assert isinstance(vat, VAT)
+    assert (vat.epsilon, vat.entropy) == (1.0, 0.0)
+    assert VAT.of(UnlabeledSettings(vat_entropy=1.0)).entropy == 1.0
+
+
+def test_which_targets_are_trusted():
+    p = torch.tensor([[0.96, 0.04], [0.6, 0.4]])
+    for loss in (PseudoLabel(), FixMatch()):
+        assert loss.trusted(p).tolist() == [True, False]
+    for loss in (MeanTeacher(), PiModel(), VAT()):
+        assert loss.trusted(p) is None

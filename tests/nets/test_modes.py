@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from ordisco.nets.generator import Generator
-from ordisco.nets.modes import running
+from ordisco.nets.modes import gathering, running
 
 
 def noisy_net() -> nn.Sequential:
@@ -109,3 +109,17 @@ def test_a_generator_runs_by_the_mini_batch_without_a_trace():
     assert not torch.allclose(together, alone)
     assert all(torch.equal(kept[name], buffer) for name, buffer in G.named_buffers())
     assert torch.equal(G(z, y), alone)
+
+
+def test_statistics_are_gathered_as_the_mean_over_mini_batches():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.BatchNorm2d(2), nn.Dropout(0.5)).eval()
+    batches = [torch.randn(5, 2, 3, 3) + shift for shift in (0.0, 1.0, 5.0)]
+    net[0].running_mean.fill_(77.0)  # of before: forgotten
+    with torch.no_grad(), gathering(net):
+        outputs = [net(x) for x in batches]
+    torch.testing.assert_close(net[0].running_mean, torch.stack([x.mean((0, 2, 3)) for x in batches]).mean(0))
+    torch.testing.assert_close(net[0].running_var, torch.stack([x.var((0, 2, 3)) for x in batches]).mean(0))
+    assert net[0].momentum == 0.1
+    assert not any(module.training for module in net.modules())
+    assert all(bool((x != 0).all()) for x in outputs)  # no dropout

@@ -16,6 +16,7 @@ from conftest import FABRIC
 from conftest import TINY as SETTINGS
 from ordisco.cli import main
 from ordisco.errors import UsageError
+from ordisco.launchers.base import Ends
 from ordisco.machine import cores as machine
 from ordisco.machine.processes import make_fabric
 from ordisco.runs import precision
@@ -24,7 +25,6 @@ from ordisco.runs.precision import TRIED, check_precision, try_bf16
 from ordisco.runs.signals import signal_name
 from ordisco.settings.machine import MachineSettings
 from ordisco.studies import engine
-from ordisco.studies.workers import Ends
 from tiny import TINY, arguments, call, one_line
 
 SHAPE = (1, 8, 8)

@@ -21,6 +21,8 @@ PAPER = {
     "st": ("none", (0, 0), "linear", None, False, "none", False),
     "smb": ("labels", (0, 0), "linear", None, False, "none", False),
     "smb-mof": ("herding", (0, 0), "linear", None, False, "none", False),
+    "smb-mof+umb": ("herding", (1, 0), "linear", None, False, "none", False),
+    "smb-mof+umb+uc": ("herding", (1, 0), "cosine", None, False, "none", False),
     "smb+umb": ("labels", (1, 0), "linear", None, False, "none", False),
     "smb+4umb": ("labels", (4, 0), "linear", None, False, "none", False),
     "smb+umb-500": ("labels", (0, 500), "linear", None, False, "none", False),

@@ -6,9 +6,12 @@ import json
 import pytest
 
 from ordisco.errors import UsageError
+from ordisco.runs.config import RunConfig
 from ordisco.runs.presets import PRESETS, preset, preset_learner, preset_stream
 from ordisco.settings.fields import choices_of
 from ordisco.settings.learner import GROUPS, LearnerSettings
+from ordisco.settings.methods import method
+from ordisco.settings.steps import steps_of
 from ordisco.streams.catalogue import STREAMS
 
 FIELDS = [(group, field) for group in GROUPS for field in dataclasses.fields(group)]
@@ -91,14 +94,14 @@ def test_groups_are_those_of_the_learner_and_share_no_name():
     assert all(group.__doc__ and not group.__doc__.startswith(group.__name__) for group in GROUPS)
 
 
-def test_the_paper_preset_is_the_default_and_has_the_papers_values():
+def test_the_paper_preset_has_the_papers_values():
     paper = preset("paper")
-    assert paper == LearnerSettings()
+    assert paper == LearnerSettings().replace(epochs=500.0, joint_steps=200_000)
     assert (paper.gan.alpha, paper.gan.d_penalty) == (0.5, 0.001)
     assert (paper.gan.third_term, paper.gan.pseudo_real) == ("argmax", 0.0)  # Eq. 4 as printed
     assert (paper.unlabeled.unlabeled_loss, paper.unlabeled.align) == ("mean-teacher", "none")
     assert paper.replay.replay_weight == 1.0  # Eq. 6
-    assert (paper.classifier.c_width, paper.gan.g_width, paper.gan.d_width, paper.gan.z_dim) == (128, 256, 256, 256)
+    assert (paper.classifier.width, paper.gan.g_width, paper.gan.d_width, paper.gan.z_dim) == (128, 256, 256, 256)
 
 
 def test_the_paper_preset_has_none_of_the_additions():
@@ -124,6 +127,44 @@ def test_increments_of_new_instance_share_the_steps_of_the_small_preset():
     assert preset_learner("paper", svhn) == preset("paper")
 
 
+def test_epochs_of_the_paper_preset_are_the_steps_that_the_audit_counts():
+    paper, ordisco = preset("paper"), method("ordisco")
+    for images, steps in ((2_442, 12_210), (14_651, 73_255), (500, 2_500)):  # SVHN New Instance, New Class; Tiny
+        assert steps_of(ordisco, paper, 4, images) == steps
+    assert steps_of(method("jt"), paper, 4, 2_442) == 200_000
+    assert RunConfig.resolve("svhn-1", preset="paper", steps=3).learner.step.epochs is None  # steps were asked for
+
+
+def test_the_variant_triple_gan_is_its_code():
+    svhn, cifar = (preset_learner("triple-gan", STREAMS[name]) for name in ("svhn-1", "cifar10-5"))
+    assert (svhn.step.batch_labeled, svhn.step.batch_unlabeled) == (1, 99)
+    assert (cifar.step.batch_labeled, cifar.step.batch_unlabeled) == (10, 90)
+    for learner in (svhn, cifar):
+        assert (learner.gan.pseudo_real, learner.gan.third_term) == (0.9, "expectation")
+        assert (learner.gan.adversarial, learner.gan.d_steps) == ("hinge", 5)
+
+
+def test_a_loss_or_network_that_is_not_the_presets_has_its_own_defaults():
+    small = RunConfig.resolve("svhn-1-new-class").learner
+    assert (small.unlabeled.threshold, small.unlabeled.labeller) == (0.8, "teacher")
+    other = RunConfig.resolve("svhn-1-new-class", unlabeled_loss="pseudo-label").learner
+    assert (other.unlabeled.threshold, other.unlabeled.consistency_weight) == (0.95, None)
+    given = RunConfig.resolve("svhn-1-new-class", unlabeled_loss="vat", consistency_weight=2.0).learner
+    assert given.unlabeled.consistency_weight == 2.0
+    same = RunConfig.resolve("svhn-1-new-class", unlabeled_loss="fixmatch").learner
+    assert same == small
+    wide = RunConfig.resolve("svhn-1-new-class", c_net="wrn-28").learner.classifier
+    assert (wide.width, wide.dropped) == (32, 0.0)
+    assert (small.classifier.width, small.classifier.dropped) == (24, 0.2)
+    assert (LearnerSettings().classifier.width, LearnerSettings().classifier.dropped) == (128, 0.5)
+
+
+def test_vats_step_is_the_published_one_of_the_data_set():
+    for stream, epsilon in (("svhn-1", 1.0), ("cifar10-5", 6.0)):
+        for name in ("small", "paper"):
+            assert RunConfig.resolve(stream, preset=name, unlabeled_loss="vat").learner.unlabeled.vat_epsilon == epsilon
+
+
 def test_an_unknown_preset_is_refused():
-    with pytest.raises(UsageError, match="one of demo, small, paper"):
+    with pytest.raises(UsageError, match="one of demo, small, paper, triple-gan"):
         preset("tiny")

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -136,20 +137,32 @@ def test_new_class_takes_the_labels_of_new_instance(case: dict, per_task: int) -
 
 
 @settings(deadline=None, max_examples=40)
-@given(cases, st.floats(0, 1))
-def test_cap_is_exact_balanced_and_keeps_the_labels(case: dict, share: float) -> None:  # type: ignore[type-arg]
+@given(cases, st.floats(0, 1), st.booleans())
+def test_cap_is_exact_and_keeps_the_labels(case: dict, share: float, even: bool) -> None:  # type: ignore[type-arg]
     dataset = numbered(case["counts"], case["unlabeled"])
     need = case["increments"] * case["labels"] * dataset.num_classes
     cap = round(need + share * (len(dataset.train) - need))
     whole = new_instance(dataset, case["increments"], case["labels"], case["seed"])
-    small = new_instance(dataset, case["increments"], case["labels"], case["seed"], max_images=cap)
+    small = new_instance(dataset, case["increments"], case["labels"], case["seed"], max_images=cap, even_classes=even)
     assert (small.assignment >= 0).sum() == cap
     assert np.array_equal(small.shown, whole.shown)
     labels = dataset.train.labels.numpy()
-    if not case["unlabeled"]:
+    if even and not case["unlabeled"]:
         used = np.bincount(labels[small.assignment >= 0])
         spare = [count for count, limit in zip(used, case["counts"], strict=True) if count < limit]
         assert not spare or used.max() - min(spare) <= 1
+
+
+def test_a_cap_takes_images_as_they_come_unless_told_otherwise() -> None:
+    dataset = numbered([4_000, 1_000])
+
+    def counts(make: Callable[..., Stream], even: bool) -> list[int]:
+        stream = make(dataset, increments=1, labels_per_class=5, max_images=1_010, even_classes=even)
+        return np.bincount(dataset.train.labels.numpy()[stream.assignment >= 0]).tolist()
+
+    for make in (new_class, new_instance):
+        assert counts(make, even=False)[0] == pytest.approx(5 + 800, abs=60)  # 4 of 5; standard deviation 11
+        assert counts(make, even=True) == [505, 505]
 
 
 def test_order_within_an_increment_does_not_tell_the_class() -> None:
@@ -163,7 +176,7 @@ def test_golden_streams_are_the_same_on_every_machine() -> None:
     instance = new_instance(digits, 10, 1, seed=0)
     tasks = new_class(digits, increments=5, labels_per_class=1, seed=7, max_images=500)
     assert instance.manifest().fingerprint() == "47cc4c955832e11e50018fcf6426210a03620309d42c7d740b9d54c914394b46"
-    assert tasks.manifest().fingerprint() == "af34f82de77e82a2af6489cc66d9c5e5c2eba7de9c99ee99214880cd3b9f93e7"
+    assert tasks.manifest().fingerprint() == "fd265361bc8ee642f45f998b66b51ccbf6f1777e36ac11276a5a47a47286b4b3"
     assert (
         new_instance(digits, 10, 1, drift=True).manifest().fingerprint()
         == "13b85346fd5baa16f4b29c26f41da5f2cf77bf29cc15713dc16e407719759cf9"
@@ -193,7 +206,8 @@ def test_cursor() -> None:
 
 def test_a_learner_cannot_reach_the_truth_through_an_increment() -> None:
     increment = new_instance(load("digits"), 10, 1)[0]
-    assert {field.name for field in dataclasses.fields(increment)} == {"images", "labels"}
+    assert {field.name for field in dataclasses.fields(increment)} == {"images", "labels", "share"}
+    assert increment.share is None  # which would be three numbers
     assert int((increment.labels == -1).sum()) == len(increment) - 10
 
 

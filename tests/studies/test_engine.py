@@ -164,8 +164,8 @@ def test_a_signal_after_the_last_step_of_a_row_stops_before_the_next(
     without_figures(monkeypatch)
     close_increment = Run.close_increment
 
-    def signalled(run: Run, index: int) -> None:
-        close_increment(run, index)
+    def signalled(run: Run, index: int, ratio: float | None) -> None:
+        close_increment(run, index, ratio)
         if index == len(run.stream) - 1:
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -254,3 +254,21 @@ def test_the_study_of_the_readme_is_a_study(tmp_path: Path) -> None:
     study = read_study(tmp_path / "s.toml", "my-study")
     assert [row.title for row in study.rows][-1] == "ORDisCo, λ 0.01, seed 2"
     assert study.rows[-1].config.learner.gan.d_penalty == 0.01
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unlabeled_loss": "vat"}, "--unlabeled-loss vat"),  # whose weight is its own again, without a word
+        ({"unlabeled_loss": "vat", "consistency_weight": 1.0}, "--unlabeled-loss vat --consistency-weight 1.0"),
+        ({"c_net": "wrn-28"}, "--c-net wrn-28"),
+        ({"preset": "paper", "steps": 7_000}, "--preset paper --steps 7000"),
+        ({"preset": "paper", "epochs": 3.0}, "--preset paper --epochs 3.0"),
+    ],
+)
+def test_a_command_says_what_leads_and_not_what_follows_from_it(changes: dict[str, object], words: str) -> None:
+    config = RunConfig.resolve("svhn-1", "smb", **changes)
+    row = Row("x", config)
+    assert row.command == f"ordisco run svhn-1 --method smb --seed 0 {words}"
+    args = parser().parse_args(shlex.split(row.command)[1:])
+    assert configuration(args)[0] == config

@@ -21,10 +21,11 @@ from ordisco.learner.generators import draw_noise
 from ordisco.learner.replay import replay_ramp
 from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.maths import losses
-from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
+from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.maths.unlabeled.align import align_distribution
 from ordisco.nets.classifier import make_classifier
 from ordisco.nets.gan import make_discriminator, make_generator
-from ordisco.nets.modes import running
+from ordisco.nets.modes import gathering, running
 from ordisco.settings.learner import LearnerSettings
 
 CPU, TRANSLATE = torch.device("cpu"), 1  # a view may be shifted by so many pixels
@@ -36,8 +37,10 @@ class PlainORDisCo:
 
     def __init__(self, settings: LearnerSettings, num_classes: int, image_shape: Shape, seed: int = 0) -> None:
         c, self.settings, self.seed = settings.classifier, settings, seed
+        loss = make_unlabeled_loss(settings.unlabeled)
+        self.weight = 0.0 if loss is None else loss.weight  # of the unlabelled loss, after its ramp
         with seeded(CPU, seed, "init"):
-            self.C: nn.Module = make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, "linear")
+            self.C: nn.Module = make_classifier(c.c_net, image_shape, num_classes, c.width, c.dropped, "linear")
             self.G: nn.Module = make_generator(settings.gan, image_shape, num_classes)
             self.D: nn.Module = make_discriminator(settings.gan, image_shape, num_classes)
         self.C_prime = copy.deepcopy(self.C).eval().requires_grad_(False)
@@ -65,7 +68,7 @@ class PlainORDisCo:
         self.labeled_y = torch.cat([self.buffer_y, slots])
         self.unlabeled_x = images[~known]
         self.expected = torch.bincount(slots, minlength=len(self.classes)) / len(slots)
-        self.mean_prediction: dict[str, Tensor] = {}
+        self.predicted = {use: torch.zeros(len(self.classes) + 1) for use in ("pseudo_labels", "targets")}
         of_C, of_GAN = (c.c_beta1, c.c_beta2), (g.gan_beta1, g.gan_beta2)
         networks = {"C": (self.C, c.c_lr, of_C), "G": (self.G, g.g_lr, of_GAN), "D": (self.D, g.d_lr, of_GAN)}
         self.adam = {
@@ -76,6 +79,7 @@ class PlainORDisCo:
 
     def end(self) -> None:
         """Eqs. 9 and 10 on the unlabelled images, with the labels of C′; then the buffer takes the labelled ones."""
+        self.gather_statistics()
         new = [torch.zeros_like(parameter) for parameter in self.D.parameters()]
         for image, y in zip(self.unlabeled_x, self.predict_slots(self.unlabeled_x), strict=True):
             d = self.judged(normalize(image[None]))[0, y]
@@ -87,6 +91,25 @@ class PlainORDisCo:
         self.anchor = [parameter.detach().clone() for parameter in self.D.parameters()]
         self.buffer_x, self.buffer_y = self.labeled_x, self.labeled_y
         self.old_classes = len(self.classes)
+
+    @torch.no_grad()
+    def gather_statistics(self) -> None:
+        """C′ and the G that replays gather batch norm's statistics over mini-batches, at their weights of now."""
+        n, sampler = self.settings.classifier.statistics, self.G if self.G_mean is None else self.G_mean
+        count = self.settings.step.batch_labeled + self.settings.step.batch_unlabeled
+        k = round(count * len(self.labeled_x) / (len(self.labeled_x) + len(self.unlabeled_x)))
+        with seeded(CPU, self.seed, "statistics", self.total_steps):
+            with gathering(self.C_prime):
+                for _ in range(n):
+                    x_l, x_u = (
+                        plain_images.draw(self.labeled_x, k)[0],
+                        plain_images.draw(self.unlabeled_x, count - k)[0],
+                    )
+                    x = torch.cat([x_l, x_u, generated(sampler, *self.noise(len(self.classes)))])
+                    self.C_prime(plain_images.weak(x, TRANSLATE, flip=False))
+            with gathering(sampler):
+                for _ in range(n):
+                    sampler(*self.noise(len(self.classes)))
 
     def step(self) -> dict[str, float]:
         """D, G, C, then C′; returns the loss terms."""
@@ -105,7 +128,7 @@ class PlainORDisCo:
         strong = s.unlabeled.unlabeled_loss == "fixmatch" or s.unlabeled.student_view == "strong"
         x_all = torch.cat([x_u, x_r])
         student_view = (plain_images.strong if strong else plain_images.weak)(x_all, TRANSLATE, flip=False)
-        p = self.taught(plain_images.weak(x_all, TRANSLATE, flip=False))
+        p = self.taught(plain_images.weak(x_all, TRANSLATE, flip=False), x_l, y_l)
         pseudo = self.aligned(p[: len(x_u)], "pseudo_labels", s.unlabeled.align != "none")
         terms = self.discriminator_step(x_l, y_l, x_u, pseudo, z, y_g)
         terms["generator"] = self.generator_step(z, y_g)
@@ -122,7 +145,7 @@ class PlainORDisCo:
         """A D step on images of its own, for several D steps a G step."""
         x_l, y_l, x_u = self.images()
         z, y_g = self.noise(self.k)
-        p = self.aligned(self.taught(x_u), "pseudo_labels", self.settings.unlabeled.align != "none")
+        p = self.aligned(self.taught(x_u, x_l, y_l), "pseudo_labels", self.settings.unlabeled.align != "none")
         self.discriminator_step(x_l, y_l, x_u, p, z, y_g)
 
     def discriminator_step(
@@ -179,7 +202,7 @@ class PlainORDisCo:
             per_image = F.cross_entropy(logits_u, label, reduction="none") * (confidence >= u.threshold)
         else:
             per_image = losses.consistency(logits_u, target)
-        per_image = u.consistency_weight * losses.ramp_up(self.progress, u.consistency_ramp) * per_image
+        per_image = self.weight * losses.ramp_up(self.progress, u.consistency_ramp) * per_image
         unlabeled, replayed, more = per_image[:n_u].mean(), torch.zeros(()), self.settings.replay.replay_unlabeled
         if len(y_r):
             replayed = replay_weight * losses.replay(logits_u[n_u:], y_r, per_image[n_u:], more)
@@ -208,17 +231,18 @@ class PlainORDisCo:
         """D(x, y) for every class y seen so far."""
         return self.D(x)[:, : len(self.classes)]
 
-    def taught(self, x: Tensor) -> Tensor:
-        """The class probabilities of C′, by the statistics of the mini-batch."""
-        dropout = self.settings.classifier.teacher_dropout
+    def taught(self, x: Tensor, x_l: Tensor, y_l: Tensor) -> Tensor:
+        """The class probabilities of C′, by the statistics of the mini-batch and of images of classes not in it."""
+        dropout, absent = self.settings.classifier.teacher_dropout, self.expected[y_l] == 0
+        x = torch.cat([x, plain_images.weak(x_l[absent], TRANSLATE, flip=False)])
         with torch.no_grad(), running(self.C_prime, norms=True, others=dropout):
-            return self.C_prime(x)[:, : self.k].softmax(1)
+            return self.C_prime(x)[: len(x) - int(absent.sum()), : self.k].softmax(1)
 
     def aligned(self, p: Tensor, use: str, wanted: bool) -> Tensor:
         """Distribution alignment with the increment's class frequencies."""
-        mean = update_running_mean(self.mean_prediction[use], p) if use in self.mean_prediction else p.mean(0)
-        self.mean_prediction[use] = mean
-        return align_distribution(p, self.expected, mean) if wanted else p
+        self.predicted[use] = 0.99 * self.predicted[use] + torch.cat([p.sum(0), torch.tensor([len(p)])])
+        sums, count = self.predicted[use].tensor_split([self.k])
+        return align_distribution(p, self.expected, sums / count) if wanted else p
 
     def update(self, name: str, loss: Tensor) -> None:
         """Backward, then Adam."""
@@ -238,10 +262,9 @@ class PlainORDisCo:
 
 @torch.no_grad()
 def follow(average: nn.Module, module: nn.Module, decay: float) -> None:
-    """The moving average of a network, tensor by tensor."""
-    for mine, other in zip(average.state_dict().values(), module.state_dict().values(), strict=True):
-        if mine.is_floating_point():
-            mine.mul_(decay).add_(other, alpha=1 - decay)
+    """The moving average of a network's weights, tensor by tensor."""
+    for mine, other in zip(average.parameters(), module.parameters(), strict=True):
+        mine.mul_(decay).add_(other, alpha=1 - decay)
 
 
 def generated(G: nn.Module, z: Tensor, y: Tensor) -> Tensor:

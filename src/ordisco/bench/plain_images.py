@@ -22,6 +22,8 @@ def draw(images: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def weak(images: Tensor, translate: int, flip: bool) -> Tensor:
     """`augment.weak`, image by image."""
     n = len(images)
+    if n == 0:
+        return images
     shift = torch.randint(-translate, translate + 1, (2, n, 1))
     mirror = torch.rand(n, 1) < 0.5 if flip else torch.zeros(n, 1, dtype=torch.bool)
     return torch.stack([shifted(images[i], translate, shift[:, i, 0], bool(mirror[i])) for i in range(n)])

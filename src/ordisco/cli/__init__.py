@@ -15,7 +15,9 @@ from ordisco.cli import (
     learn,
     methods,
     nets,
+    paper,
     predict,
+    report,
     resume,
     run,
     sample,
@@ -24,6 +26,7 @@ from ordisco.cli import (
     study,
     test,
     undo,
+    worker,
 )
 from ordisco.cli.options import Parser, check_arguments
 from ordisco.errors import OrdiscoError, readable
@@ -41,8 +44,9 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="store_true", help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for module in (*USE, run, resume, study, judge, stream, data, methods, nets, bench):
+    for module in (*USE, run, resume, study, paper, report, judge, stream, data, methods, nets, bench):
         module.add_parser(commands)
+    worker.add_parser(commands, parser)
     return top
 
 
@@ -70,9 +74,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def is_lasting(argv: list[str]) -> bool:
     """Does the command leave more than what it prints?"""
-    printed = {"--list", "--table", "--check"}
-    made = ["run", "resume", "judge", "learn", "label", "sample", "export", "undo"]
-    return argv[:1] in [[name] for name in made] or (argv[:1] == ["study"] and not printed & set(argv))
+    printed = {"--list", "--table", "--check", "--show", "--json"}
+    if argv[:1] in (["study"], ["paper"]):
+        return len(argv) > 1 and not argv[1].startswith("-") and not printed & set(argv)
+    made = ["run", "resume", "judge", "report", "learn", "label", "sample", "export", "undo"]
+    return argv[:1] in [[name] for name in made]
 
 
 def run_command(argv: list[str] | None) -> int:

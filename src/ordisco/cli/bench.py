@@ -34,6 +34,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--profile", action="store_true", help="print where the time of a step goes instead: operations by their share"
     )
+    parser.add_argument(
+        "--scale", action="store_true", help="measure launchers and data-parallel steps instead, on two cores"
+    )
     parser.set_defaults(command=run)
 
 
@@ -41,6 +44,9 @@ def run(args: argparse.Namespace) -> None:
     """Measure and print."""
     check_ranges(args, rounds=(1, 10_000), increments=(1, MOST_INCREMENTS))
     machine = MachineSettings(**given(args, MachineSettings))
+    if args.scale:
+        print(scaled(tuple(args.preset or ("demo", "small")), args.rounds, args.json))
+        return
     presets = tuple(args.preset or PRESETS)
     if args.profile:
         results = {name: profiled(name, machine) for name in presets}
@@ -52,6 +58,19 @@ def run(args: argparse.Namespace) -> None:
         show_profile(results)
     else:
         show(results)
+
+
+def scaled(presets: tuple[str, ...], rounds: int, as_json: bool) -> str:
+    """What launchers and data-parallel processes cost."""
+    import importlib.util
+
+    from ordisco.bench import scale
+
+    seconds = scale.launchers(importlib.util.find_spec("ray") is not None)
+    cases = [(name, count) for name in presets for count in (2, 4)]
+    parallel = [{"preset": name} | scale.parallel(name, count, rounds) for name, count in cases]
+    found = {"seconds": seconds, "launchers": scale.ratios(seconds), "parallel": parallel}
+    return json.dumps(found, indent=2) if as_json else scale.show(found)
 
 
 def profiled(name: str, machine: MachineSettings) -> list[dict[str, Any]]:

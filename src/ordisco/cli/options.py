@@ -80,12 +80,13 @@ def add_settings(
     cls: type[Settings],
     default: str = "default",
     note: str | None = None,
+    only: Sequence[str] = (),
 ) -> None:
     """One option a field; one that is not given leaves the field to the stream, the preset or the default."""
     title = cls.__doc__.splitlines()[0].rstrip(".") if cls.__doc__ else cls.__name__
     group = parser.add_argument_group(title, note)
     for field in dataclasses.fields(cls):
-        if not field.metadata:
+        if not field.metadata or (only and field.name not in only):
             continue
         kind, _ = value_type(cls, field.name)
         text, choices = described(cls, field, default), choices_of(cls, field.name) or None

@@ -7,9 +7,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ordisco.cli.launching import add_launcher, launching_of
 from ordisco.cli.options import add_settings, check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.errors import UsageError, shown
+from ordisco.machine.environment import recognised
 from ordisco.runs.config import DEMO_STREAM, FIELDS, RunConfig
 from ordisco.runs.presets import PRESETS
 from ordisco.settings.fields import MOST_SEED
@@ -56,6 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--dry-run", action="store_true", help="print settings, sizes and an estimate of the time, and stop"
     )
+    add_launcher(parser)
     add_settings(parser, StreamSettings, note="A named stream sets its own defaults.")
     for group in GROUPS:
         add_settings(parser, group, "paper")
@@ -76,10 +79,11 @@ def run(args: argparse.Namespace) -> None:
     from ordisco.report.voice import one_voice
     from ordisco.runs.directory import default_path
 
-    fabric = start(config.machine)
+    elsewhere = launching_of(args, Path()) is not None  # options that are wrong are told first
+    fabric = start(dataclasses.replace(config.machine, devices=1, num_nodes=1) if elsewhere else config.machine)
     with one_voice(fabric) as display:
         path: Path = fabric.broadcast(args.out or default_path(config.stream_name, title_of(methods), config.seed))
-        if len(methods) == 1 and len(seeds) == 1:
+        if len(methods) == 1 and len(seeds) == 1 and not elsewhere:
             from ordisco.runs.launch import new_run
 
             with new_run(config, path, display, fabric) as single:
@@ -90,9 +94,12 @@ def run(args: argparse.Namespace) -> None:
         from ordisco.studies.engine import jobs_at_once
 
         comparison = Comparison(path, config, methods, seeds)
-        jobs = jobs_at_once([config.machine], len(methods) * len(seeds), fabric, args.jobs)
+        jobs = args.jobs
+        if not elsewhere:
+            jobs = jobs_at_once([config.machine], len(methods) * len(seeds), fabric, args.jobs)
         comparison.start(fabric)
-        show_comparison(display, comparison.go(display, fabric, args.max_steps, jobs), path)
+        table = comparison.go(display, fabric, args.max_steps, jobs, launching_of(args, path))
+        show_comparison(display, table, path)
 
 
 def title_of(methods: tuple[str, ...]) -> str:
@@ -114,6 +121,7 @@ def configuration(args: argparse.Namespace) -> tuple[RunConfig, tuple[str, ...],
     changes = {field: value for field, value in vars(args).items() if field in FIELDS}
     at_once = min(args.jobs or 1, len(methods) * args.seeds)
     config = RunConfig.resolve(name, methods[0], args.preset, args.seed, runs_at_once=at_once, **changes)
+    config = dataclasses.replace(config, machine=recognised(config.machine))
     dataclasses.replace(config, seed=args.seed + args.seeds - 1)  # refuses a last seed that is too large
     return config, methods, tuple(range(args.seed, args.seed + args.seeds))
 

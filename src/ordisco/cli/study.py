@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ordisco.cli.launching import add_launcher, launching_of
 from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.cli.run import MOST_JOBS
@@ -48,6 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
     parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
+    add_launcher(parser)
     parser.add_argument("--job", help=argparse.SUPPRESS)  # a row, in a process that `--jobs` has started
     parser.set_defaults(command=run)
 
@@ -112,25 +114,30 @@ def make(args: argparse.Namespace, rows: tuple[Row, ...]) -> None:
     if not left or (args.job is not None and args.job not in left and args.job in {row.key for row in rows}):
         return
     tasks = [Task(row, args.work / key, row.title) for key, row in left.items()]
-    child, judges = child_command(args, results), args.work / "judges"
-    engine = Engine(tasks, child, "the same command goes on", args.file, results, judges)
+    words, judges = words_of(args, results), args.work / "judges"
+    engine = Engine(tasks, words, "the same command goes on", args.file, results, judges)
     if args.job is not None:
-        engine.job(args.job)
+        engine.job(args.job, parent=getattr(args, "parent", None))
         return
-    fabric = start(tasks[0].row.config.machine)
+    launching = launching_of(args, args.work)
+    machine = tasks[0].row.config.machine
+    fabric = start(dataclasses.replace(machine, devices=1, num_nodes=1) if launching is not None else machine)
     with one_voice(fabric) as display:
-        made = engine.go(display, fabric, jobs=args.jobs)
+        made = engine.go(display, fabric, jobs=args.jobs, launching=launching)
         if made.busy:
             display.message(
                 f"{len(made.busy)} of {len(tasks)} rows were left to another process: {', '.join(made.busy)}"
             )
 
 
-def child_command(args: argparse.Namespace, results: Results) -> list[str]:
-    """The command of a process that makes one row."""
-    words = [sys.executable, "-m", "ordisco", "study", str(args.file), args.name]
-    words += ["--work", str(args.work), "--results", str(results.path), "--jobs", str(args.jobs or 1)]
-    return words if args.data_dir is None else [*words, "--data-dir", str(args.data_dir)]
+def words_of(args: argparse.Namespace, results: Results) -> list[str]:
+    """After `ordisco`, the command that makes these rows, from wherever it is given."""
+    words = ["study", str(args.file.resolve()), args.name, "--work", str(args.work.resolve())]
+    words += ["--results", str(results.path.resolve())]
+    words += [] if args.jobs is None else ["--jobs", str(args.jobs)]  # by which the rows share threads
+    words += [word for name in ("only", "seeds") if getattr(args, name) for word in (f"--{name}", *getattr(args, name))]
+    words = [str(word) for word in words]
+    return words if args.data_dir is None else [*words, "--data-dir", str(args.data_dir.resolve())]
 
 
 def list_rows(rows: tuple[Row, ...], results: Results, work: Path) -> None:
@@ -167,10 +174,5 @@ def fill(args: argparse.Namespace) -> int:
     from ordisco.studies import documents
     from ordisco.studies.read import read_study
 
-    stale = documents.fill(args.fill, lambda name: read_study(args.file, name), results_of(args), args.check)
-    if not args.check:
-        print(f"{args.fill}: {len(stale)} tables written")
-        return 0
-    for words in stale:
-        print(f"{args.fill}: the block `study {words}` is out of date: fill it without --check")
-    return 1 if stale else 0
+    stale = documents.fill_studies(args.fill, lambda name: read_study(args.file, name), results_of(args), args.check)
+    return documents.tell(args.fill, "study", stale, args.check)

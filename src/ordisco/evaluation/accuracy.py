@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
+from ordisco.machine.group import ALONE, Group
 
 if TYPE_CHECKING:
     from ordisco.learner.learner import Learner
@@ -53,10 +54,35 @@ def evaluate(learner: Learner, test: Split) -> float:
     return assess(learner, test, highest + 1).accuracy
 
 
-def pseudo_label_accuracy(learner: Learner, images: Tensor, truth: Tensor) -> float | None:
-    """How many of an increment's unlabelled images C′ labels rightly; None where the truth is unknown."""
-    known = truth >= 0
-    return share(learner.predict(images[known]).cpu() == truth[known].cpu()) if bool(known.any()) else None
+@dataclass(frozen=True)
+class PseudoLabels:
+    """What C′ says of an increment's unlabelled images; None where there is none, or the truth is unknown.
+
+    Each process of a group has its share of the images, and all get what is true of all.
+    """
+
+    accuracy: float | None = None
+    trusted_share: float | None = None  # those that the unlabelled loss believes; None where it believes all
+    trusted_accuracy: float | None = None
+
+    @staticmethod
+    def of(learner: Learner, images: Tensor, truth: Tensor, group: Group = ALONE) -> PseudoLabels:
+        """Compare with the true labels, −1 where nobody knows."""
+        known = truth >= 0
+        p, truth = learner.predict_proba(images[known]).cpu(), truth[known].cpu()
+        right = torch.tensor(learner.classes)[p.argmax(1)] == truth
+        loss = learner.setup.unlabeled_loss
+        believed = None if loss is None else loss.trusted(p)
+        trusted = torch.ones_like(right) if believed is None else believed
+        counts = torch.stack([torch.ones_like(right).sum(), right.sum(), trusted.sum(), (right & trusted).sum()])
+        counts = group.sum_(counts.to(learner.device) if group.size > 1 else counts)
+        images_known, all_right, all_trusted, both = counts.tolist()
+        if not images_known:
+            return PseudoLabels()
+        if believed is None:
+            return PseudoLabels(all_right / images_known)
+        of_trusted = both / all_trusted if all_trusted else None
+        return PseudoLabels(all_right / images_known, all_trusted / images_known, of_trusted)
 
 
 def generated_accuracy(learner: Learner, judge: Learner, count: int = 1000, seed: int = 0) -> float | None:

@@ -22,6 +22,9 @@ class IncrementRecord:
     accuracy: float  # of C′ on the test images of all classes seen
     per_class: dict[str, float]
     pseudo_label_accuracy: float | None  # of C′ on the increment's unlabelled images
+    trusted_share: float | None  # of the pseudo-labels, those that the unlabelled loss believes
+    trusted_accuracy: float | None  # of those
+    penalty_ratio: float | None  # norm of the penalty's gradient over that of the loss, at the end of the increment
     generated_accuracy: float | None  # of the judge on generated images
     confusion: list[list[int]]  # true class down, predicted class across
     seconds: float  # of this increment
@@ -33,7 +36,8 @@ class IncrementRecord:
     @property
     def shares(self) -> dict[str, float]:
         """The accuracies that there are, by name."""
-        found = {name: getattr(self, name) for name in ("accuracy", "pseudo_label_accuracy", "generated_accuracy")}
+        names = ("accuracy", "pseudo_label_accuracy", "trusted_share", "trusted_accuracy", "generated_accuracy")
+        found = {name: getattr(self, name) for name in names}
         return {name: share for name, share in found.items() if share is not None}
 
     def to_dict(self) -> dict[str, Any]:

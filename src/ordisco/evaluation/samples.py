@@ -1,4 +1,4 @@
-"""What G has learned, by a judge: do its images show their class (Table 4), do they cover the data (Fig. 6)?
+"""What G has learned, by a judge: do its images show their class (Table 4), do they cover the data (Fig. 2)?
 
 Coverage is measured in the judge's features, next to that of a UMB of G's bytes. It grows with the number of points:
 - G gives any number: as many as there are reference points, and, for an even fight, as many as the UMB holds;
@@ -65,15 +65,16 @@ def sample_accuracy(learner: Learner, judge: Learner, per_class: int = SAMPLES_P
     return Evaluation.of(asked, judge.predict(learner.sample(asked, seed)), classes)
 
 
-def seen_images(stream: Stream, learner: Learner, seed: int = 0) -> Images:
-    """Training and test images of what was learned, and a UMB of G's bytes filled on the way."""
+def seen_images(stream: Stream, learner: Learner, seed: int = 0, umb_images: int | None = None) -> Images:
+    """Training and test images of what was learned, and a UMB of so many images, or of G's bytes, filled on the way."""
     check_generator(learner)
-    umb = Reservoir(images_of_G(learner.settings, stream.image_shape, learner.capacity), stream.image_shape)
+    room = umb_images or images_of_G(learner.settings, stream.image_shape, learner.capacity)
+    umb = Reservoir(room, stream.image_shape)
     draws = torch.Generator().manual_seed(derive_seed(seed, "umb"))
     train = []
     for index in range(learner.increments):
         train.append(stream[index].images)
-        umb.add(stream[index].unlabeled, draws)
+        umb.add(stream[index].unlabeled, index, draws)
     return Images(torch.cat(train), stream.test_after(learner.increments - 1).images, umb.images)
 
 

@@ -21,6 +21,13 @@ class Pairs(NamedTuple):
         return Pairs(self.x.detach(), self.y)
 
 
+class Unlabeled(NamedTuple):
+    """Images in [−1, 1], and the row of `Pools.expected` that belongs to the increment of each."""
+
+    x: Tensor
+    increments: Tensor
+
+
 class Pseudo(NamedTuple):
     """Unlabelled images in [−1, 1] and the class probabilities that C′ gives them."""
 
@@ -41,12 +48,12 @@ class Batch:
     """The real images of one step."""
 
     labeled: Pairs  # from b_l ∪ SMB
-    unlabeled: Tensor | None  # from b_ul (∪ UMB); None where an increment has no such images
+    unlabeled: Unlabeled | None  # from b_ul (∪ UMB); None where an increment has no such images
 
     @property
     def num_unlabeled(self) -> int:
         """How many unlabelled images there are."""
-        return 0 if self.unlabeled is None else len(self.unlabeled)
+        return 0 if self.unlabeled is None else len(self.unlabeled.x)
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ def check_images(images: Tensor, image_shape: tuple[int, int, int]) -> None:
 def check_increment(increment: Increment, image_shape: tuple[int, int, int]) -> None:
     """Refuse what cannot be learned before anything is changed."""
     check_images(increment.images, image_shape)
-    if not len(increment.images):
+    if not len(increment.images) and not increment.num_unlabeled:
         raise OrdiscoError("an increment has no images: leave it out of the stream")
     labels = increment.labels
-    if labels.dtype != torch.int64 or labels.shape != increment.images.shape[:1] or int(labels.min()) < -1:
+    if labels.dtype != torch.int64 or labels.shape != increment.images.shape[:1] or bool((labels < -1).any()):
         raise OrdiscoError(
             f"an increment of {len(increment.images)} images has {labels.dtype} labels of shape {tuple(labels.shape)}; "
             "give one torch.int64 label an image, -1 where it is unknown"

@@ -36,7 +36,7 @@ def classifier_step(
     teacher: tuple[Tensor, ...],
     weights: Weights,
 ) -> dict[str, Tensor]:
-    """The step of C; returns the value of each of its loss terms."""
+    """The step of C; returns the value of each of its loss terms, and what was measured."""
     C, penalty = state.nets.C, state.memories.penalty_on_C
     inputs = [setup.augment.weak(batch.labeled.x), *views.student]
     if replayed is not None and not views.student:
@@ -51,11 +51,14 @@ def classifier_step(
     supervised = losses.supervised(logits_l, batch.labeled.y)
     unlabeled = replay = supervised.new_zeros(())
     per_image = logits.new_zeros(len(student[0]) if student else 0)
+    terms: dict[str, Tensor] = {}
     if views.student and setup.unlabeled_loss is not None:
         targets = setup.unlabeled_loss.targets(tuple(student), teacher)
-        targets = aligned_targets(setup, state, pools, targets, n_u)
+        targets = aligned_targets(setup, state, pools, targets, batch.unlabeled)
         per_image = weights.consistency * setup.unlabeled_loss.loss(tuple(student), targets)
         unlabeled = per_image[:n_u].mean() if n_u else unlabeled
+        if n_u and (trusted := setup.unlabeled_loss.trusted(targets)) is not None:
+            terms["trusted"] = trusted[:n_u].float().mean()
     if replayed is not None:
         # The first view of a replayed image serves as labelled and as unlabelled data.
         start = n_u if views.student else 0
@@ -64,12 +67,15 @@ def classifier_step(
     loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
     if setup.method.head == "cosine":
         loss = loss + unified_terms(setup, state, x, features, batch.labeled)
-    terms = {"supervised": supervised.detach(), "unlabeled": unlabeled.detach(), "replay": replay.detach()}
+    terms |= {"supervised": supervised.detach(), "unlabeled": unlabeled.detach(), "replay": replay.detach()}
     if penalty is not None:
         terms["penalty"] = penalty.value(C.flat.theta)
     followed = gradient_of_supervised(C, supervised, penalty)
     loss.backward()
-    update(setup, C, penalty, followed)
+    if setup.method.head == "cosine":
+        hold_old_embeddings(state)
+    if (ratio := update(setup, C, penalty, followed)) is not None:
+        terms["penalty_ratio"] = ratio
     return terms
 
 
@@ -94,5 +100,12 @@ def unified_terms(setup: Setup, state: State, x: Tensor, features: Tensor, label
     loss = weight * less_forget(before.float(), features.float()).mean()
     if classes.new:
         cosines = state.nets.C.module.head.cosines(features[: len(labeled.y)].float())  # type: ignore[operator, union-attr]
-        loss = loss + m.margin_ranking * margin_ranking(cosines[:, : len(classes)], labeled.y, classes.before).mean()
+        loss = loss + m.margin_ranking * margin_ranking(cosines[:, : len(classes)], labeled.y, classes.before)
     return loss
+
+
+def hold_old_embeddings(state: State) -> None:
+    """The Unified Classifier does not move the embeddings of old classes while it learns new ones."""
+    if state.classes.new and state.classes.before:
+        weight = state.nets.C.module.head.weight  # type: ignore[union-attr]
+        weight.grad[: state.classes.before].zero_()  # type: ignore[index]

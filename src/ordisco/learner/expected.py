@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
+from ordisco.learner.buffers import INCREMENT
 from ordisco.learner.memories import umb_images
-from ordisco.learner.state import TERMS, TRACE
+from ordisco.learner.state import MEASURES, TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import make_generator
@@ -128,9 +129,10 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
     for name in forms:
         if name not in wanted:
             raise OrdiscoError(f"{shown(name)} is not part of the state of {method.title} with these settings")
-    images, labels = forms.get("memories.data.images"), forms.get("memories.data.labels")
-    if images is not None and labels is not None and images.shape[0] != labels.shape[0]:
-        raise OrdiscoError("memories.data.labels are not as many as memories.data.images")
+    for part in ("data.labels", "data.increments", "umb.increments"):
+        images, beside = f"memories.{part.split('.')[0]}.images", f"memories.{part}"
+        if images in forms and beside in forms and forms[images].shape[0] != forms[beside].shape[0]:
+            raise OrdiscoError(f"{beside} are not as many as {images}")
 
 
 def expected(
@@ -145,14 +147,16 @@ def expected(
     wanted: dict[str, Wanted] = {}
     for name, network in nets.named():
         wanted |= {key: Wanted(form.shape, form.dtype) for key, form in forms_of(network.flat.state(name)).items()}
-    if state["step_in_increment"]:
+    if state["step_in_increment"] or (settings.classifier.moments == "kept" and state["increments"]):
         for name in ("C", "G", "D") if method.gan else ("C",):
             wanted[f"{name}.adam.step"] = Wanted(())
             wanted[f"{name}.adam.exp_avg"] = wanted[f"{name}.adam.exp_avg_sq"] = wanted[f"{name}.theta"]
     align = settings.unlabeled.align
     uses = [*(["pseudo_labels"] if method.gan and align != "none" else []), *(["targets"] if align == "all" else [])]
-    wanted |= {f"mean_prediction.{use}": Wanted((len(state["classes"]),), needed=False) for use in uses}
-    wanted["trace"] = Wanted((TRACE, len(TERMS)))
+    rows = state["increments"] + 1 if method.memory == "all" or method.has_umb else 1
+    sums = Wanted((range(1, rows + 1), len(state["classes"]) + 1), needed=False)
+    wanted |= {f"predicted.{use}": sums for use in uses}
+    wanted["trace"] = Wanted((TRACE, len(TERMS) + len(MEASURES)))
     memories = expected_memories(method, settings, image_shape, state, nets, most_images)
     return wanted | {f"memories.{name}": want for name, want in memories.items()}
 
@@ -171,10 +175,14 @@ def expected_memories(
     if method.memory != "none":
         wanted["data.images"] = Wanted((range(most_images + 1), *image_shape), torch.uint8)
         wanted["data.labels"] = Wanted((range(most_images + 1),), torch.int64)
+        wanted["data.increments"] = Wanted((range(most_images + 1),), INCREMENT)
     umb = umb_images(method, settings, image_shape, capacity)
     if umb:
         wanted["umb.images"] = Wanted((range(umb + 1), *image_shape), torch.uint8)
+        wanted["umb.increments"] = Wanted((range(umb + 1),), INCREMENT)
         wanted["umb.seen"] = Wanted((), torch.int64)
+    if umb or method.memory == "all":
+        wanted["arrived"] = Wanted((increments, range(len(state["classes"]) + 1)), torch.int64)
     held = {"penalty_on_C": nets.C.flat if method.penalty != "none" else None}
     held["penalty_on_D"] = nets.gan.D.flat if method.stabilize and nets.gan is not None else None
     for name, flat in held.items():
@@ -220,6 +228,12 @@ def check_values(
         strange = labels[~torch.isin(labels, torch.tensor(allowed, dtype=torch.int64))]
         if len(strange):
             raise OrdiscoError(f"memories.data.labels has {int(strange[0])}, which is no class seen so far")
+    for name in ("memories.data.increments", "memories.umb.increments"):
+        if name in tensors and len(tensors[name]):
+            for end in (tensors[name].min(), tensors[name].max()):
+                check_whole(f"an entry of {name}", int(end), 0, state["increments"] - 1)
+    if "memories.arrived" in tensors and bool((tensors["memories.arrived"] < 0).any()):
+        raise OrdiscoError("memories.arrived is negative")
     if "memories.umb.seen" in tensors:
         held = len(tensors["memories.umb.images"])
         check_whole("memories.umb.seen", int(tensors["memories.umb.seen"]), held, 2**63 - 1)

@@ -34,7 +34,7 @@ def check_memory(
 
 def larger_than_the_papers(settings: LearnerSettings) -> bool:
     """Is anything that memory depends on larger than in the paper?"""
-    names = {"step": ("batch_labeled", "batch_unlabeled", "batch_generated"), "classifier": ("c_width",)}
+    names = {"step": ("batch_labeled", "batch_unlabeled", "batch_generated"), "classifier": ("width",)}
     names["gan"] = ("g_width", "d_width", "z_dim", "d_tail")
     return any(
         getattr(getattr(settings, group), name) > getattr(getattr(PAPER, group), name)

@@ -26,15 +26,18 @@ def generate(setup: Setup, gan: Gan, classes: int) -> Pairs:
 
 def discriminator_step(
     setup: Setup, gan: Gan, penalty: Penalty | None, pairs: Judged, classes: int, progress: float
-) -> tuple[Tensor, Tensor]:
+) -> dict[str, Tensor]:
     """Eqs. 4 and 8: one call of D on all images. Returns the value of Eq. 4 and of the penalty."""
     D = gan.D
     loss = discriminator_loss(setup, gan, pairs, classes, progress)
     loss.backward()
-    held = loss.new_zeros(()) if penalty is None else penalty.value(D.flat.theta)
-    update(setup, D, penalty)
+    terms = {"discriminator": loss.detach()}
+    if penalty is not None:
+        terms["penalty"] = penalty.value(D.flat.theta)
+    if (ratio := update(setup, D, penalty)) is not None:
+        terms["penalty_ratio"] = ratio
     D.module.power_iteration()  # type: ignore[operator]
-    return loss.detach(), held
+    return terms
 
 
 def discriminator_loss(setup: Setup, gan: Gan, pairs: Judged, classes: int, progress: float) -> Tensor:

@@ -19,18 +19,23 @@ from ordisco.learner.batch import Augmentation
 from ordisco.learner.checks import check_image_shape, check_images, check_increment
 from ordisco.learner.end_increment import end_increment
 from ordisco.learner.fits import check_memory
-from ordisco.learner.memories import Memories
+from ordisco.learner.imprint import imprint
+from ordisco.learner.memories import Memories, nbytes
 from ordisco.learner.pools import Pools, lay_out
-from ordisco.learner.saving import restore, saved
+from ordisco.learner.saving import checksum, restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
-from ordisco.learner.state import TERMS, TRACE, Setup, State
+from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
+from ordisco.learner.statistics import gather_statistics
 from ordisco.learner.step import train_step
+from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
 from ordisco.nets.networks import Networks
+from ordisco.nets.shared import shared_out
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.streams.stream import Increment
 
+TRACED = TERMS + MEASURES
 NOTHING_TO_LEARN = "there is no increment to learn: call begin() first"
 
 
@@ -66,14 +71,14 @@ class Learner:
             seed,
             Augmentation(translate, flip),
             make_unlabeled_loss(settings.unlabeled),
-            fabric or Fabric(accelerator="auto", devices=1),
+            fabric or one_device(),
         )
         device = self.setup.device
         check_memory(settings, image_shape, num_classes, method.gan, self.setup.fabric)
         with self.random("init"):
             nets = Networks(settings, image_shape, num_classes, method.head, method.gan, device)
         memories = Memories(method, settings, image_shape, num_classes, device)
-        self.state = State(nets, memories, trace=torch.zeros(TRACE, len(TERMS), device=device))
+        self.state = State(nets, memories, trace=torch.zeros(TRACE, len(TRACED), device=device))
         self.increment: Increment | None = None  # the one under way, if any
         self.pools: Pools | None = None  # what its mini-batches are drawn from
 
@@ -130,6 +135,12 @@ class Learner:
         return self.state.nets.capacity
 
     @property
+    def takes_shares(self) -> bool:
+        """Does each process need only its share of an increment? Not where unlabelled images are kept."""
+        memories = self.state.memories
+        return self.setup.group.size > 1 and memories.umb is None and self.method.memory != "all"
+
+    @property
     def has_generator(self) -> bool:
         """Can it `sample`?"""
         return self.state.nets.gan is not None
@@ -148,8 +159,10 @@ class Learner:
 
     def begin(self, increment: Increment) -> None:
         """Make ready for a new increment: room for its new classes, fresh optimisers, its images on the device."""
-        state = self.state
+        state, group = self.state, self.setup.group
         check_increment(increment, self.image_shape)
+        if self.takes_shares:
+            increment = increment.shared(group.rank, group.size)
         if not increment.classes and not (state.memories.data is not None and len(state.memories.data)):
             raise OrdiscoError("the increment has no labelled image and none is remembered: label at least one image")
         state.classes.add(increment.classes)
@@ -157,9 +170,10 @@ class Learner:
             with self.random("grow", len(state.classes)):
                 state.memories.grow(state.nets.grow(len(state.classes)))
         state.step = 0
-        state.mean_prediction = {}
+        state.predicted = {}
         state.trace.zero_()
         state.nets.start_optimizers()
+        imprint(self.setup, state, increment)
         if state.memories.penalty_on_C is not None:
             state.memories.penalty_on_C.begin(state.nets.C.flat.theta)
         if state.memories.penalty_on_D is not None and state.nets.gan is not None:
@@ -177,9 +191,10 @@ class Learner:
         if self.pools is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         state.nets.train()
-        terms = train_step(self.setup, state, self.pools)
+        with shared_out(state.nets, self.setup.group):
+            terms = train_step(self.setup, state, self.pools)
         zero = torch.zeros((), device=self.device)
-        state.trace[state.step % TRACE] = torch.stack([terms.get(term, zero) for term in TERMS])
+        state.trace[state.step % TRACE] = torch.stack([terms.get(term, zero) for term in TRACED])
         state.step += 1
         state.total_steps += 1
 
@@ -189,8 +204,10 @@ class Learner:
         if self.increment is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         self.check_finite()
+        self.gather_statistics()
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
+        self.check_replicas()
         state.nets.stop_optimizers()
         state.classes.before = len(state.classes)
         state.increments += 1
@@ -199,19 +216,33 @@ class Learner:
 
     @property
     def steps(self) -> int:
-        """Training steps of this increment."""
-        return self.setup.steps_of(self.state.increments)
+        """Training steps of the increment under way."""
+        return 0 if self.pools is None else self.pools.steps
 
     @property
     def done(self) -> bool:
         """Are all steps of this increment made?"""
         return self.state.step >= self.steps
 
+    def gather_statistics(self) -> None:
+        """Batch-norm statistics of C′ and G at their weights of now: done by `finish`; to predict before, call it."""
+        if self.pools is None:
+            raise OrdiscoError(NOTHING_TO_LEARN)
+        with self.random("statistics", self.state.total_steps):
+            gather_statistics(self.setup, self.state, self.pools)
+
     def mean_losses(self) -> dict[str, float]:
         """The mean of each loss term over the last steps."""
+        return {name: value for name, value in self._means().items() if name in TERMS}
+
+    def mean_measures(self) -> dict[str, float]:
+        """The mean of what is measured beside the losses, over the last steps."""
+        return {name: value for name, value in self._means().items() if name in MEASURES}
+
+    def _means(self) -> dict[str, float]:
         step = self.state.step
         filled = (step - 1) % TRACE + 1 if step else 0
-        return dict(zip(TERMS, self.state.trace[:filled].mean(0).tolist(), strict=True)) if filled else {}
+        return dict(zip(TRACED, self.state.trace[:filled].mean(0).tolist(), strict=True)) if filled else {}
 
     def check_finite(self) -> None:
         """Stop with the step and the term if one of the last losses is not finite."""
@@ -221,8 +252,16 @@ class Learner:
             row, term = bad[0].tolist()
             start = (self.state.step - 1) // TRACE * TRACE
             raise NonFiniteError(
-                f"the {TERMS[term]} loss is {float(trace[row, term])} at step {start + row + 1} of increment "
+                f"the {TRACED[term]} loss is {float(trace[row, term])} at step {start + row + 1} of increment "
                 f"{self.state.increments + 1}: lower the learning rate or use --precision 32-true"
+            )
+
+    def check_replicas(self) -> None:
+        """Stop if the processes of a data-parallel run no longer have the same state, bit for bit."""
+        if self.setup.group.size > 1 and not self.setup.group.alike(checksum(self.saved()[0]), self.device):
+            raise OrdiscoError(
+                f"the processes have drifted apart in increment {self.increments + 1}: their weights differ; "
+                "use machines of one kind with the same libraries, and go on with `ordisco resume`"
             )
 
     # ------------------------------------------------------------------ using what was learned
@@ -284,7 +323,9 @@ class Learner:
         networks = {
             name: network.flat.theta.nbytes + network.flat.buffers.nbytes for name, network in self.state.nets.named()
         }
-        return networks | self.state.memories.bytes()
+        kept = self.settings.classifier.moments == "kept"
+        moments = sum(nbytes(network.moments) for _, network in self.state.nets.named()) if kept else 0
+        return networks | self.state.memories.bytes() | {"moments": moments}
 
     def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that decides how learning goes on: tensors (not copies), and plain values for JSON."""

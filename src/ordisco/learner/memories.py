@@ -59,10 +59,21 @@ class Memories:
             self.data = LabelMemory(image_shape, device)
         umb = umb_images(method, settings, image_shape, num_classes)
         self.umb = Reservoir(umb, image_shape, device) if umb else None
+        # how many labels of each class came with each increment, where unlabelled images of it may be kept
+        keeps_unlabeled = method.memory == "all" or self.umb is not None
+        self.arrived = torch.zeros(0, 0, dtype=torch.int64, device=device) if keeps_unlabeled else None
         self.penalty_on_C: Penalty | None = make_penalty(method.penalty, method.penalty_on, settings.memory.c_penalty)
-        self.penalty_on_D: Penalty | None = Stabilizer(settings.gan.d_penalty) if method.stabilize else None
+        self.penalty_on_D: Penalty | None = None
+        if method.stabilize:
+            self.penalty_on_D = Stabilizer(settings.gan.d_penalty, settings.gan.d_importance == "normalised")
         self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
         self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
+
+    def note_labels(self, counts: Tensor) -> None:
+        """Remember how many labels of each class came with an increment."""
+        if self.arrived is not None:
+            new = len(counts) - self.arrived.shape[1]
+            self.arrived = torch.cat([torch.nn.functional.pad(self.arrived, (0, new)), counts[None]])
 
     def remember_features(self, C: Network) -> None:
         """Freeze a copy of C's features for the less-forget constraint."""
@@ -80,6 +91,7 @@ class Memories:
         return {
             "labeled": self.data.bytes if self.data is not None else 0,
             "unlabeled": self.umb.bytes if self.umb is not None else 0,
+            "arrived": self.arrived.nbytes if self.arrived is not None else 0,
             "importance": nbytes(self.penalty_on_D.vectors) if self.penalty_on_D is not None else 0,
             "generators": self.generators.bytes if self.generators is not None else 0,
             "penalty": nbytes(self.penalty_on_C.state()) if self.penalty_on_C is not None else 0,
@@ -101,6 +113,8 @@ class Memories:
             if part is not None
             for key, value in part.state().items()
         }
+        if self.arrived is not None:
+            tensors["memories.arrived"] = self.arrived
         return tensors if self.old_features is None else tensors | self.old_features.state("memories.old_features")
 
     def load(self, tensors: dict[str, Tensor], C: Network, build_generator: Callable[[int], AnyGenerator]) -> None:
@@ -114,6 +128,8 @@ class Memories:
             self.data.load(part("data"))
         if self.umb is not None:
             self.umb.load(part("umb"))
+        if self.arrived is not None:
+            self.arrived = tensors["memories.arrived"].to(self.device)
         if self.penalty_on_C is not None:
             self.penalty_on_C.load(part("penalty_on_C"), self.device)
         if self.penalty_on_D is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ordisco.data.pixels import normalize
 from ordisco.data.views import joined, rows
-from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.batch import Batch, Pairs, Unlabeled
+from ordisco.learner.held import Held
 from ordisco.learner.state import Setup, State
 from ordisco.streams.stream import Increment
 
@@ -20,35 +22,61 @@ class Pools:
 
     images: Tensor  # labelled, uint8
     slots: Tensor
-    unlabeled: Tensor  # uint8
-    expected: Tensor  # the class frequencies to be expected among the unlabelled images
+    unlabeled: Tensor | Held  # uint8
+    increments: Tensor  # with which each unlabelled image came
+    expected: Tensor  # (increments, classes): the class frequencies to be expected among the unlabelled images of each
+    here: Tensor  # (classes,): may the increment have images of the class? Those whose labels came; all, if none came
+    steps: int  # of the increment
 
     def draw(self, batch_labeled: int, batch_unlabeled: int) -> Batch:
         """Labelled and unlabelled images of this increment and of memory."""
         index = torch.randint(len(self.images), (batch_labeled,), device=self.images.device)
         labeled = Pairs(normalize(self.images[index]), self.slots[index])
-        if not len(self.unlabeled):
+        if not len(self.unlabeled) or not batch_unlabeled:
             return Batch(labeled, None)
         index = torch.randint(len(self.unlabeled), (batch_unlabeled,), device=self.unlabeled.device)
-        return Batch(labeled, normalize(self.unlabeled[index]))
+        return Batch(labeled, Unlabeled(normalize(self.unlabeled[index]), self.increments[index]))
 
 
 def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
     """The pools of an increment: b_l ∪ SMB and b_ul ∪ UMB, or everything (joint training)."""
     memories, classes = state.memories, state.classes
     images, labels = increment.images.to(setup.device), increment.labels.to(setup.device)
-    came_with = labels[labels >= 0]  # the labels that came with the unlabelled images
     known = labels >= 0
-    labeled, unlabeled, given = rows(images, known), rows(images, ~known), came_with
+    labeled, unlabeled, given = rows(images, known), rows(images, ~known), labels[known]
+    came = torch.full_like(labels[~known], state.increments)
+    arrived = classes.counts(given)[None]
+    if memories.arrived is not None:  # only where unlabelled images of old increments may be there
+        old = F.pad(memories.arrived, (0, len(classes) - memories.arrived.shape[1]))
+        arrived = torch.cat([old, arrived])
+    first = state.increments + 1 - len(arrived)  # the increment of the first row
     if memories.data is not None and len(memories.data):
-        old, kept = memories.data.images, memories.data.labels >= 0
-        labeled, unlabeled = joined([old[kept], labeled]), joined([old[~kept], unlabeled])
-        given = torch.cat([memories.data.labels[kept], given])
-    remembered = classes.frequencies(given)
-    joint = setup.method.memory == "all" or not len(came_with)
-    expected = remembered if joint else classes.frequencies(came_with)
+        data, kept = memories.data, memories.data.labels >= 0
+        labeled, unlabeled = joined([data.images[kept], labeled]), joined([data.images[~kept], unlabeled])
+        given, came = torch.cat([data.labels[kept], given]), torch.cat([data.increments[~kept].long(), came])
     if memories.umb is not None and len(memories.umb):
-        share = len(memories.umb) / (len(memories.umb) + len(unlabeled))
         unlabeled = joined([unlabeled, memories.umb.images])
-        expected = (1 - share) * expected + share * remembered
-    return Pools(labeled, classes.slots_of(given), unlabeled, expected)
+        came = torch.cat([came, memories.umb.increments.long()])
+    held: Tensor | Held = unlabeled
+    if increment.share is not None:  # which has no image of an earlier increment beside it
+        held = Held(unlabeled, increment.num_unlabeled, setup.group)
+        came = came.new_full((len(held),), first)
+    return Pools(
+        labeled,
+        classes.slots_of(given),
+        held,
+        came - first,
+        frequencies(arrived, classes.counts(given)),
+        here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
+        steps=setup.steps_of(state.increments, int(known.sum()) + increment.num_unlabeled),
+    )
+
+
+def frequencies(arrived: Tensor, remembered: Tensor) -> Tensor:
+    """The class frequencies among the labels that came with each increment; of all labels where none came.
+
+    >>> frequencies(torch.tensor([[1, 3], [0, 0]]), torch.tensor([1, 1])).tolist()
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    counts = torch.where(arrived.sum(1, keepdim=True) > 0, arrived, remembered).float()
+    return counts / counts.sum(1, keepdim=True)

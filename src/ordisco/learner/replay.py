@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ordisco.learner.batch import Pairs
-from ordisco.learner.generators import draw_noise
+from ordisco.learner.generators import SavedGenerators, draw_noise
 from ordisco.learner.state import Setup, State
 from ordisco.nets.modes import running
 from ordisco.nets.networks import Gan
@@ -13,26 +13,49 @@ from ordisco.nets.networks import Gan
 
 def replayed(setup: Setup, state: State, generated: Pairs | None, progress: float) -> Pairs | None:
     """What is replayed into C; None where there is nothing, or nothing yet."""
-    s, saved = setup.settings, state.memories.generators
-    if saved is not None:
-        return Pairs(*saved.draw(s.step.batch_generated, s.gan.z_dim)) if len(saved) else None
+    if state.memories.generators is not None:
+        return replayed_offline(setup, state.memories.generators)
     if setup.method.replay == "online" and state.nets.gan is not None and generated is not None:
         return replayed_online(setup, state, state.nets.gan, generated, progress)
     return None
 
 
+def replays(setup: Setup, state: State) -> Pairs | None:
+    """Images as the method replays them, of all classes seen, drawn anew; None where it replays nothing."""
+    if state.memories.generators is not None:
+        return replayed_offline(setup, state.memories.generators)
+    if setup.method.replay == "online" and state.nets.gan is not None:
+        with running(state.nets.gan.sampler.module, norms=True):
+            return drawn_from(setup, state.nets.gan, len(state.classes))
+    return None
+
+
+def replayed_offline(setup: Setup, saved: SavedGenerators) -> Pairs | None:
+    """Images of a generator kept from an earlier increment; None while there is none."""
+    s = setup.settings
+    return Pairs(*saved.draw(s.step.batch_generated, s.gan.z_dim)) if len(saved) else None
+
+
+@torch.no_grad()
+def drawn_from(setup: Setup, gan: Gan, classes: int) -> Pairs:
+    """A mini-batch of the generator that replays, y′ uniform over so many classes, in the mode that it is in."""
+    s = setup.settings
+    z, y = draw_noise(s.step.batch_generated, s.gan.z_dim, classes, setup.device)
+    with setup.fabric.autocast():
+        return Pairs(gan.sampler.module(z, y).float(), y)
+
+
 def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs, progress: float) -> Pairs | None:
     """The very images just generated; or images of the moving average of G, or of old classes only."""
-    s, classes = setup.settings, state.classes
-    only_old = progress < s.replay.replay_new and classes.new > 0
+    classes = state.classes
+    only_old = progress < setup.settings.replay.replay_new and classes.new > 0
     if gan.G_mean is None and not only_old:
         return generated.detach()
     count = classes.before if only_old else len(classes)
     if count == 0:
         return None
-    z, y = draw_noise(s.step.batch_generated, s.gan.z_dim, count, setup.device)
-    with torch.no_grad(), setup.fabric.autocast(), running(gan.sampler.module, norms=True):
-        return Pairs(gan.sampler.module(z, y).float(), y)
+    with running(gan.sampler.module, norms=True):
+        return drawn_from(setup, gan, count)
 
 
 def replay_ramp(progress: float, start: float, ramp: float) -> float:

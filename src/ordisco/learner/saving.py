@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
@@ -17,7 +19,7 @@ from ordisco.tensorfile import forms_of
 def saved(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (not copies), and plain values for JSON."""
     tensors = state.nets.state() | state.memories.state() | {"trace": state.trace}
-    tensors |= {f"mean_prediction.{use}": mean for use, mean in state.mean_prediction.items()}
+    tensors |= {f"predicted.{use}": sums for use, sums in state.predicted.items()}
     return tensors, {
         "classes": state.classes.labels,
         "classes_before": state.classes.before,
@@ -26,6 +28,15 @@ def saved(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "step_in_increment": state.step,
         "total_steps": state.total_steps,
     }
+
+
+def checksum(tensors: dict[str, Tensor]) -> int:
+    """63 bits that differ where a tensor does."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return int.from_bytes(digest.digest()[:8], "little") >> 1
 
 
 def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict[str, Any], under_way: bool) -> None:
@@ -48,12 +59,12 @@ def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict
     state.classes = Classes(list(values["classes"]), values["classes_before"])
     state.increments, state.step = values["increments"], values["step_in_increment"]
     state.total_steps = values["total_steps"]
-    if under_way:
+    if under_way or (setup.settings.classifier.moments == "kept" and state.increments):
         state.nets.start_optimizers()
     state.nets.load(tensors)
     state.trace.copy_(tensors["trace"])
-    state.mean_prediction = {
-        key.removeprefix("mean_prediction."): mean.to(setup.device)
-        for key, mean in tensors.items()
-        if key.startswith("mean_prediction.")
+    state.predicted = {
+        key.removeprefix("predicted."): sums.to(setup.device)
+        for key, sums in tensors.items()
+        if key.startswith("predicted.")
     }

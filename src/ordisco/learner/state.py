@@ -13,14 +13,18 @@ from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Augmentation
 from ordisco.learner.memories import Memories
 from ordisco.learner.seeding import derive_seed, set_seed
+from ordisco.machine.group import Group
 from ordisco.maths.unlabeled.base import UnlabeledLoss
 from ordisco.nets.network import Network
 from ordisco.nets.networks import Networks
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
+from ordisco.settings.steps import steps_of
 
 TERMS = ("supervised", "unlabeled", "replay", "discriminator", "generator", "penalty")
-TRACE = 50  # steps whose losses are kept, to be reported and checked together
+# beside the losses: norm of the penalty's gradient over that of the loss; share of targets that the loss trusts
+MEASURES = ("penalty_ratio", "trusted")
+TRACE = 50  # steps whose losses and measures are kept, to be reported and checked together
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,9 @@ class Setup:
         """Where the tensors are."""
         return self.fabric.device
 
-    def steps_of(self, increment: int) -> int:
-        """Training steps of an increment, counted from 0."""
-        return self.method.steps_of(increment, self.settings.step.steps)
+    def steps_of(self, increment: int, images: int) -> int:
+        """Training steps of an increment, counted from 0, that holds so many images."""
+        return steps_of(self.method, self.settings, increment, images)
 
     def averaged(self, vector: Tensor) -> Tensor:
         """The mean of a vector over the processes of a data-parallel run."""
@@ -52,16 +56,19 @@ class Setup:
         assert isinstance(mean, Tensor)
         return mean
 
+    @property
+    def group(self) -> Group:
+        """The processes that share the work."""
+        return Group(self.fabric.global_rank, self.fabric.world_size)
+
     def reduce(self, network: Network) -> None:
-        """Average gradients and batch-norm statistics over the processes of a data-parallel run."""
+        """Average gradients over the processes of a data-parallel run; batch-norm statistics are those of all."""
         if self.fabric.world_size > 1:
-            for vector in (network.flat.grad, network.flat.buffers):
-                if len(vector):
-                    vector.copy_(self.averaged(vector))
+            network.flat.grad.copy_(self.averaged(network.flat.grad))
 
     def seed_step(self, total_steps: int, part: str) -> None:
-        """Seed torch for a part of a step (and process): a resumed run draws the same numbers."""
-        set_seed(derive_seed(self.seed, part, total_steps, self.fabric.global_rank), self.device)
+        """Seed torch for a part of a step, alike in all processes: a resumed run draws the same numbers."""
+        set_seed(derive_seed(self.seed, part, total_steps, 0), self.device)
 
 
 @dataclass
@@ -98,10 +105,9 @@ class Classes:
             raise OrdiscoError(f"class {unknown[0]} has not been seen; seen so far: {self.labels}")
         return torch.tensor([table[label] for label in labels.tolist()], dtype=torch.int64, device=labels.device)
 
-    def frequencies(self, labels: Tensor) -> Tensor:
-        """The share of each class seen so far among the labels."""
-        counts = torch.bincount(self.slots_of(labels), minlength=len(self)).float()
-        return counts / counts.sum()
+    def counts(self, labels: Tensor) -> Tensor:
+        """How many of the labels are of each class seen so far."""
+        return torch.bincount(self.slots_of(labels), minlength=len(self))
 
 
 @dataclass
@@ -110,9 +116,9 @@ class State:
 
     nets: Networks
     memories: Memories
-    trace: Tensor  # the losses of the last steps
+    trace: Tensor  # the losses and measures of the last steps
     classes: Classes = field(default_factory=Classes)
     increments: int = 0  # learned so far
     step: int = 0  # of the increment under way
     total_steps: int = 0
-    mean_prediction: dict[str, Tensor] = field(default_factory=dict)  # running, for distribution alignment
+    predicted: dict[str, Tensor] = field(default_factory=dict)  # running sums of predictions, for alignment

@@ -16,17 +16,18 @@ from ordisco.learner.gan_step import discriminator_step, generate, generator_ste
 from ordisco.learner.pools import Pools
 from ordisco.learner.replay import replay_ramp, replayed
 from ordisco.learner.state import Setup, State
-from ordisco.learner.targets import pseudo_labels, teach, unlabeled_views
+from ordisco.learner.targets import beside, pseudo_labels, teach, unlabeled_views
 from ordisco.maths import losses
 from ordisco.nets.networks import Gan
 
 
 def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
-    """D, G, C, then C′, which change `state`; returns the value of each loss term."""
+    """D, G, C, then C′, which change `state`; returns the value of each loss term, and what was measured."""
     s, gan, nets = setup.settings, state.nets.gan, state.nets
-    progress = state.step / setup.steps_of(state.increments)
+    progress = state.step / pools.steps
+    weight = 0.0 if setup.unlabeled_loss is None else setup.unlabeled_loss.weight
     weights = Weights(
-        consistency=s.unlabeled.consistency_weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp),
+        consistency=weight * losses.ramp_up(progress, s.unlabeled.consistency_ramp),
         replay=s.replay.replay_weight * replay_ramp(progress, s.replay.replay_start, s.replay.replay_ramp),
     )
     terms: dict[str, Tensor] = {}
@@ -45,13 +46,12 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
 
     setup.seed_step(state.total_steps, "classifier")
     views = unlabeled_views(setup, state, batch.unlabeled, again)
-    teacher = tuple(teach(setup, state, view) for view in views.teacher)
+    company = beside(setup, pools, batch.labeled) if views.teacher else batch.labeled.x[:0]
+    teacher = tuple(teach(setup, state, view, company) for view in views.teacher)
     if gan is not None and generated is not None:
-        pseudo = pseudo_labels(setup, state, pools, batch.unlabeled, teacher)
+        pseudo = pseudo_labels(setup, state, pools, batch, teacher)
         pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
-        terms["discriminator"], terms["penalty"] = discriminator_step(
-            setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress
-        )
+        terms |= discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress)
         terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
     setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels
     terms |= classifier_step(setup, state, pools, batch, again, views, teacher, weights)
@@ -67,7 +67,7 @@ def extra_discriminator_step(setup: Setup, state: State, pools: Pools, gan: Gan,
     with torch.no_grad():
         generated = generate(setup, gan, classes)
     again = replayed(setup, state, generated, progress) if setup.method.replay == "offline-last" else None
-    pseudo = pseudo_labels(setup, state, pools, batch.unlabeled)
+    pseudo = pseudo_labels(setup, state, pools, batch)
     pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
     discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, classes, progress)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ordisco.learner.batch import Pairs, Pseudo
+from ordisco.learner.batch import Batch, Pairs, Pseudo, Unlabeled
 from ordisco.learner.pools import Pools
 from ordisco.learner.state import Setup, State
-from ordisco.maths.unlabeled.align import align_distribution, update_running_mean
+from ordisco.maths.unlabeled.align import align_distribution, mean_of, running_sums
 from ordisco.maths.unlabeled.base import Views
 
 
@@ -30,9 +30,9 @@ class Seen:
         return self.C.modules()
 
 
-def unlabeled_views(setup: Setup, state: State, unlabeled: Tensor | None, replayed: Pairs | None) -> Views:
+def unlabeled_views(setup: Setup, state: State, unlabeled: Unlabeled | None, replayed: Pairs | None) -> Views:
     """The views of unlabelled and replayed images that the unlabelled loss asks for."""
-    present = [x for x in (unlabeled, None if replayed is None else replayed.x) if x is not None]
+    present = [images.x for images in (unlabeled, replayed) if images is not None]
     if setup.unlabeled_loss is None or not present:
         return Views((), ())
     C = Seen(state.nets.C.module, len(state.classes))
@@ -40,41 +40,58 @@ def unlabeled_views(setup: Setup, state: State, unlabeled: Tensor | None, replay
         return setup.unlabeled_loss.views(torch.cat(present), setup.augment, C)
 
 
+def beside(setup: Setup, pools: Pools, labeled: Pairs) -> Tensor:
+    """The labelled images that C′ sees beside what it teaches, so that it normalises over the classes that C does.
+
+    The unlabelled images of a task of New Class are of its classes only. In New Instance all classes are there, and few
+    labelled images, drawn again and again, would rule the statistics: none is taken.
+    """
+    match setup.settings.classifier.teacher_batch:
+        case "unlabeled":
+            return labeled.x[:0]
+        case "old-classes":
+            return setup.augment.weak(labeled.x[~pools.here[labeled.y]])
+        case "labeled":
+            return setup.augment.weak(labeled.x)
+
+
 @torch.no_grad()
-def teach(setup: Setup, state: State, x: Tensor) -> Tensor:
-    """Logits of C′ for the classes seen so far."""
+def teach(setup: Setup, state: State, x: Tensor, company: Tensor) -> Tensor:
+    """Logits of C′ for the classes seen so far, of images seen together with others."""
     with setup.fabric.autocast(), state.nets.teaching() as C_prime:
-        logits: Tensor = C_prime(x)
-    return logits[:, : len(state.classes)].float()
+        logits: Tensor = C_prime(torch.cat([x, company]))
+    return logits[: len(x), : len(state.classes)].float()
 
 
 def pseudo_labels(
-    setup: Setup, state: State, pools: Pools, x_u: Tensor | None, teacher: tuple[Tensor, ...] = ()
+    setup: Setup, state: State, pools: Pools, batch: Batch, teacher: tuple[Tensor, ...] = ()
 ) -> Pseudo | None:
     """C(x) of Eq. 4: the (aligned) class probabilities of C′, from the view it has already seen if there is one."""
-    if x_u is None:
+    if batch.unlabeled is None:
         return None
-    logits = teacher[0][: len(x_u)] if teacher else teach(setup, state, x_u)
+    x, increments = batch.unlabeled
+    logits = teacher[0][: len(x)] if teacher else teach(setup, state, x, beside(setup, pools, batch.labeled))
     p = logits.softmax(1)
     if setup.settings.unlabeled.align != "none":
-        p = aligned(setup, state, pools, p, "pseudo_labels")
-    return Pseudo(x_u, p)
+        p = aligned(state, pools, p, increments, "pseudo_labels")
+    return Pseudo(x, p)
 
 
-def aligned_targets(setup: Setup, state: State, pools: Pools, p: Tensor | None, num_unlabeled: int) -> Tensor | None:
+def aligned_targets(
+    setup: Setup, state: State, pools: Pools, p: Tensor | None, unlabeled: Unlabeled | None
+) -> Tensor | None:
     """The targets of the unlabelled images aligned; those of replayed images, which follow, are left alone."""
-    if p is None or setup.settings.unlabeled.align != "all" or num_unlabeled == 0:
+    if p is None or setup.settings.unlabeled.align != "all" or unlabeled is None:
         return p
-    return torch.cat([aligned(setup, state, pools, p[:num_unlabeled], "targets"), p[num_unlabeled:]])
+    count = len(unlabeled.x)
+    return torch.cat([aligned(state, pools, p[:count], unlabeled.increments, "targets"), p[count:]])
 
 
-def aligned(setup: Setup, state: State, pools: Pools, p: Tensor, use: str) -> Tensor:
-    """Distribution alignment with the classes expected among the unlabelled images.
+def aligned(state: State, pools: Pools, p: Tensor, increments: Tensor, use: str) -> Tensor:
+    """Distribution alignment with the classes expected among the unlabelled images of each image's increment.
 
-    Each use has its own running mean, so that D's pseudo-labels leave the targets of C alone.
+    Each use has its own running sums, so that D's pseudo-labels leave the targets of C alone.
     """
-    now = setup.averaged(p.detach().mean(0))
-    old = state.mean_prediction.get(use)
-    mean = now if old is None else update_running_mean(old, now[None])
-    state.mean_prediction[use] = mean
-    return align_distribution(p, pools.expected, mean)
+    sums = running_sums(state.predicted.get(use), p.detach(), increments, len(pools.expected))
+    state.predicted[use] = sums
+    return align_distribution(p, pools.expected[increments], mean_of(sums)[increments])

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+from lightning_fabric.strategies.launchers import subprocess_script
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.machine.allocator import keep_freed_memory
 from ordisco.machine.cores import cores
+from ordisco.machine.environment import started_by
 from ordisco.settings.machine import MachineSettings
 
 T = TypeVar("T")
+FEW = 4  # data-parallel processes that a CPU may have even where it has fewer cores, to try things
+LOOK_SECONDS, PATIENCE = 1.0, 10.0  # between two looks at the other processes; for a loss to be told otherwise
 
 
 def make_fabric(machine: MachineSettings) -> Fabric:
@@ -27,8 +41,10 @@ def make_fabric(machine: MachineSettings) -> Fabric:
         fabric = Fabric(
             accelerator=machine.accelerator,
             devices=machine.devices,
+            num_nodes=machine.num_nodes,
             precision=machine.precision,
-            strategy="ddp" if machine.devices > 1 else "auto",
+            strategy="ddp" if machine.world > 1 else "auto",
+            plugins=[environment()],
         )
     except (RuntimeError, ValueError) as error:
         available = "auto, cpu" + (", cuda" if torch.cuda.is_available() else "")
@@ -37,10 +53,26 @@ def make_fabric(machine: MachineSettings) -> Fabric:
             f"accelerator = {machine.accelerator!r} with devices = {machine.devices} is not allowed on this machine, "
             f"which has {available}: {first}"
         ) from error
-    most = max(2, cores())
+    most = max(FEW, cores())
     if fabric.device.type == "cpu" and machine.devices > most:
         raise UsageError(f"devices = {machine.devices} is not allowed: at most {most} processes on {cores()} cores")
     return fabric
+
+
+def environment() -> ClusterEnvironment:
+    """Who starts processes, as Fabric calls it; its own search warns wherever Slurm is installed."""
+    match started_by():
+        case "torchrun":
+            return TorchElasticEnvironment()
+        case "slurm":
+            return SLURMEnvironment()
+        case _:
+            return LightningEnvironment()
+
+
+def one_device() -> Fabric:
+    """One GPU where there is one, else the CPU."""
+    return Fabric(accelerator="auto", devices=1, plugins=[environment()])
 
 
 def start(machine: MachineSettings) -> Fabric:
@@ -50,12 +82,48 @@ def start(machine: MachineSettings) -> Fabric:
     on, such as the name of the directory, is decided by the first and broadcast.
     """
     fabric = make_fabric(machine)
-    if machine.devices > 1:
+    if machine.world > 1:
         logging.getLogger("lightning_utilities.core.rank_zero").setLevel(logging.WARNING)
-        fabric.launch()
+        with watched_children():
+            fabric.launch()
         if machine.threads is not None:
             torch.set_num_threads(machine.threads)  # Fabric has shared out the cores
     return fabric
+
+
+@contextmanager
+def watched_children() -> Iterator[None]:
+    """Have a process that was killed told in one line; Fabric would kill all others without a word."""
+    kept = subprocess_script._launch_process_observer
+
+    def watch(child_processes: list[subprocess.Popen[bytes]]) -> None:
+        threading.Thread(target=_watch, args=(child_processes,), daemon=True).start()
+
+    subprocess_script._launch_process_observer = watch
+    try:
+        yield
+    finally:
+        subprocess_script._launch_process_observer = kept
+
+
+def _watch(children: list[subprocess.Popen[bytes]]) -> None:
+    while not any(child.poll() for child in children):
+        if all(child.poll() == 0 for child in children):
+            return
+        time.sleep(LOOK_SECONDS)
+    time.sleep(
+        PATIENCE
+    )  # a broken connection is told, and what was saved is named, where this process waits for others
+    number, code = next((number, child.poll()) for number, child in enumerate(children, 1) if child.poll())
+    how = f"by signal {-code}" if code and code < 0 else f"with code {code}"
+    print(
+        f"ordisco: error: process {number} of the data-parallel run has ended {how}; go on with `ordisco resume`",
+        file=sys.stderr,
+        flush=True,
+    )
+    for child in children:
+        child.kill()
+    os._exit(1)
 
 
 def together(fabric: Fabric, work: Callable[[], T]) -> T | None:

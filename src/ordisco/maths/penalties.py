@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.data.pixels import normalize
+from ordisco.machine.group import ALONE, Group
 from ordisco.maths.per_image import mean_per_image_gradient
 from ordisco.settings.methods import PenaltyName, PenaltyOn
 
@@ -25,20 +26,33 @@ def quadratic(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) 
     return weight * torch.dot(importance, (theta - anchor).square())
 
 
+def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:
+    """Eq. 9, and MAS: ξ_1:b = ((b − 1) ξ_1:b−1 + ξ_b) / b, with `count` = b."""
+    return ((count - 1) * old + new) / count
+
+
 def quadratic_gradient(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) -> Tensor:
-    """The gradient of `quadratic`: 2 λ Ω (θ − θ*)."""
-    return weight * (2 * importance * (theta - anchor))
+    """The gradient of `quadratic`, so of Eq. 8's second term: 2 λ Ω (θ − θ*)."""
+    return (theta - anchor).mul_(importance).mul_(2 * weight)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an increment leaves to measure importances on: a network, images and the class slot of each."""
+    """What an increment leaves to measure importances on: a network, images and the class slot of each.
+
+    In a data-parallel run each process has its part of `count` images, and all get the mean over all.
+    """
 
     module: nn.Module
     images: Tensor  # uint8
     slots: Tensor  # the given class, or the one that C′ gives
     num_classes: int
     chunk: int  # images at once
+    count: int | None = None  # None: these are all
+    group: Group = ALONE
+
+    def __len__(self) -> int:
+        return len(self.images) if self.count is None else self.count
 
     def batches(self, size: int = 256) -> Iterator[tuple[Tensor, Tensor]]:
         """Images in [−1, 1] with their slots, a few at a time."""
@@ -47,7 +61,13 @@ class Evidence:
 
     def mean_gradient(self, loss: Callable[..., Tensor], power: Literal[1, 2]) -> Tensor:
         """E |∂ loss(module, x, y)/∂θ|^power over the images."""
-        return mean_per_image_gradient(self.module, loss, self.batches(), power=power, chunk=self.chunk)
+        if self.group.size > 1 and not len(self.images):
+            mean = torch.cat([torch.zeros_like(p).flatten() for p in self.module.parameters()])
+        else:
+            mean = mean_per_image_gradient(self.module, loss, self.batches(), power=power, chunk=self.chunk)
+        if self.group.size == 1:
+            return mean
+        return self.group.sum_(mean * (len(self.images) / len(self)))
 
 
 class Penalty:
@@ -73,16 +93,22 @@ class Penalty:
     def begin(self, theta: Tensor) -> None:
         """An increment starts at θ."""
 
+    @property
+    def strength(self) -> float:
+        """What multiplies Ω: λ."""
+        return self.weight
+
     def value(self, theta: Tensor) -> Tensor:
         """The penalty at θ."""
         if not self.holds:
             return theta.new_zeros(())
-        return quadratic(theta, self.vectors["anchor"], self.vectors["importance"], self.weight)
+        return quadratic(theta, self.vectors["anchor"], self.vectors["importance"], self.strength)
 
-    def add_gradient_(self, grad: Tensor, theta: Tensor) -> None:
-        """Add its gradient at θ to that of the loss."""
-        if self.holds:
-            grad.add_(quadratic_gradient(theta, self.vectors["anchor"], self.vectors["importance"], self.weight))
+    def gradient(self, theta: Tensor) -> Tensor | None:
+        """Its gradient at θ, to be added to that of the loss; None while nothing is held."""
+        if not self.holds:
+            return None
+        return quadratic_gradient(theta, self.vectors["anchor"], self.vectors["importance"], self.strength)
 
     def before_step(self, theta: Tensor, gradient: Tensor) -> None:
         """The optimiser is about to move θ; the loss that the penalty follows has this gradient."""
@@ -92,7 +118,7 @@ class Penalty:
 
     def end(self, theta: Tensor, evidence: Evidence) -> None:
         """An increment is learned: θ becomes θ*, and what the evidence shows joins Ω."""
-        if len(evidence.images):
+        if len(evidence):
             self.keep(theta, self.joined(self.importance(evidence)))
 
     def importance(self, evidence: Evidence) -> Tensor:
@@ -151,8 +177,7 @@ class MAS(Penalty):
 
     def joined(self, new: Tensor) -> Tensor:
         """The mean over increments, as for D in Eq. 9."""
-        old = self.vectors.get("importance", torch.zeros_like(new))
-        return old + (new - old) / (self.count + 1)
+        return running_mean(self.vectors.get("importance", torch.zeros_like(new)), new, self.count + 1)
 
 
 class SI(Penalty):

@@ -19,12 +19,19 @@ def less_forget_weight(base: float, num_old: int, num_new: int) -> float:
 
 
 def margin_ranking(cosines: Tensor, labels: Tensor, num_old: int, top_k: int = 2, margin: float = 0.5) -> Tensor:
-    """The inter-class separation (n,): Σ_k max(0, margin − cos(own class) + cos(k-th nearest new class)).
+    """The inter-class separation: Σ_k max(0, margin − cos(own class) + cos(k-th nearest new class)).
 
-    Counts images of old classes (label < `num_old`) only; 0 for the others, and where there is no new class.
+    The mean over the images of old classes (label < `num_old`); 0 where there is none, or no new class.
     """
     top_k = min(top_k, cosines.shape[1] - num_old)
     old = (labels >= 0) & (labels < num_old)
     own = cosines.gather(1, labels.clamp(min=0)[:, None])
     nearest = cosines[:, num_old:].topk(top_k, dim=1).values
-    return (margin - own + nearest).clamp(min=0).sum(1) * old
+    return ((margin - own + nearest).clamp(min=0).sum(1) * old).sum() / old.sum().clamp(min=1)
+
+
+def imprinted(features: Tensor, old_embeddings: Tensor) -> Tensor:
+    """The first embedding of a new class: the mean direction of its features (n, d), at the old ones' mean length."""
+    direction = F.normalize(F.normalize(features, dim=1).mean(0), dim=0)
+    length: Tensor = old_embeddings.norm(dim=1).mean()
+    return direction * length

@@ -184,7 +184,7 @@ def in_words(plan: Plan) -> str:
     held = f", {record['held_out']:,} set aside" if record["held_out"] else ""
     return (
         f"{record['labeled']:,} labelled and {record['unlabeled']:,} unlabelled images{held}, {classes}; "
-        f"{about.side}×{about.side} pixels in {colour}, width {about.settings.classifier.c_width}, {plan.steps:,} steps"
+        f"{about.side}×{about.side} pixels in {colour}, width {about.settings.classifier.width}, {plan.steps:,} steps"
     )
 
 

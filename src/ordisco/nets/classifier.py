@@ -1,7 +1,7 @@
 """C: the 9-convolution classifier of the paper's reference (Laine & Aila; Triple-GAN) and WRN-28-2.
 
 Both are `features` (images → a vector) followed by `head` (a vector → class scores); `head` is linear,
-or cosine for the Unified Classifier.
+or cosine for the Unified Classifier, whose features end without an activation.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class NineConv(Classifier):
             nn.Dropout(dropout),
             *conv_block(2 * w, 4 * w, 3),
             *conv_block(4 * w, 2 * w, 1),
-            *conv_block(2 * w, w, 1),
+            *conv_block(2 * w, w, 1)[: -1 if head == "cosine" else None],  # a direction needs its signs
             GlobalAverage(),
         )
         self.head = make_head(head, w, num_classes)
@@ -141,7 +141,8 @@ class WideResNet(Classifier):
                 stride = 2 if group > 0 and block == 0 else 1
                 layers.append(WideBlock(channels, out, stride, dropout))
                 channels = out
-        layers += [nn.BatchNorm2d(channels), nn.LeakyReLU(0.1, inplace=True), GlobalAverage()]
+        last = [] if head == "cosine" else [nn.LeakyReLU(0.1, inplace=True)]
+        layers += [nn.BatchNorm2d(channels), *last, GlobalAverage()]
         self.features = nn.Sequential(*layers)
         self.head = make_head(head, channels, num_classes)
 

@@ -51,7 +51,7 @@ def preset_sizes(settings: LearnerSettings, image_shape: tuple[int, int, int], n
     with torch.random.fork_rng(devices=[]), torch.device("meta"):
         x, y = torch.zeros(1, *image_shape), torch.zeros(1, dtype=torch.int64)
         return {
-            "C": measure(make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, "linear"), x),
+            "C": measure(make_classifier(c.c_net, image_shape, num_classes, c.width, c.dropped, "linear"), x),
             "G": measure(make_generator(g, image_shape, num_classes), torch.zeros(1, g.z_dim), y),
             "D": measure(make_discriminator(g, image_shape, num_classes), x),
         }

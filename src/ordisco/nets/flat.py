@@ -57,9 +57,8 @@ class Flat:
 
     @torch.no_grad()
     def average(self, other: Flat, decay: float) -> None:
-        """θ ← decay·θ + (1 − decay)·θ_other, batch-norm statistics included: the teacher C′."""
+        """θ ← decay·θ + (1 − decay)·θ_other. Buffers stay: statistics of other weights are not those of an average."""
         self.theta.lerp_(other.theta, 1.0 - decay)
-        self.buffers.lerp_(other.buffers, 1.0 - decay)
 
     def state(self, name: str) -> dict[str, Tensor]:
         """What a checkpoint holds of this network."""

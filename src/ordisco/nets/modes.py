@@ -1,4 +1,4 @@
-"""How a network runs for a while: batch norm by the mini-batch, dropout on or off, running statistics left alone."""
+"""How a network runs for a while: batch norm by the mini-batch, dropout on or off, statistics left alone or anew."""
 
 from __future__ import annotations
 
@@ -41,3 +41,23 @@ def running(network: HasModules, *, norms: bool | None = None, others: bool | No
             module.training = was
         for norm, was in zip(batch_norms, tracked, strict=True):
             norm.track_running_stats = was
+
+
+@contextmanager
+def gathering(network: HasModules) -> Iterator[None]:
+    """Batch norm gathers its running statistics anew, as the mean over the mini-batches of the block; no dropout."""
+    batch_norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    momenta = [norm.momentum for norm in batch_norms]
+    training = [(module, module.training) for module in network.modules()]
+    try:
+        for module, _ in training:
+            module.training = isinstance(module, _BatchNorm)
+        for norm in batch_norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # torch's word for the plain mean over all calls
+        yield
+    finally:
+        for module, was in training:
+            module.training = was
+        for norm, momentum in zip(batch_norms, momenta, strict=True):
+            norm.momentum = momentum

@@ -28,6 +28,12 @@ class Layout:
             parts.append(part.reshape(-1))
         return torch.cat(parts)
 
+    def copy_new(self, of: nn.Module, to: nn.Module) -> None:
+        """The rows that were added to one network, as they are in another that grew alike."""
+        for mine, its, old, new in zip(to.parameters(), of.parameters(), self.old, self.new, strict=True):
+            if old != new:
+                mine.data[old[0] :] = its.data[old[0] :]
+
 
 class Network:
     """One network, its flat vector and, while it learns, its optimiser."""
@@ -37,9 +43,10 @@ class Network:
         self.flat = Flat(self.module)
         self.optimizer: Adam | None = None
 
-    def start_optimizer(self, lr: float, betas: tuple[float, float]) -> None:
-        """Adam on the flat vector, from scratch: moments are not carried from one increment to the next."""
-        self.optimizer = Adam([self.flat.vector], lr=lr, betas=betas, fused=True)
+    def start_optimizer(self, lr: float, betas: tuple[float, float], keep: bool = False) -> None:
+        """Adam on the flat vector, from scratch; with `keep`, one that is there goes on."""
+        if self.optimizer is None or not keep:
+            self.optimizer = Adam([self.flat.vector], lr=lr, betas=betas, fused=True)
 
     def step(self) -> None:
         """One optimiser step; the gradient is set to zero for the next."""
@@ -49,18 +56,27 @@ class Network:
 
     def grow(self, num_classes: int) -> Layout:
         """Make room for more classes and lay the flat vectors anew."""
-        old = [p.shape for p in self.module.parameters()]
+        old, before = [p.shape for p in self.module.parameters()], self.flat.vector
         self.module.grow(num_classes)  # type: ignore[operator]
         self.flat = Flat(self.module)
-        return Layout(old, [p.shape for p in self.module.parameters()])
+        layout = Layout(old, [p.shape for p in self.module.parameters()])
+        if self.optimizer is not None:
+            moments = self.optimizer.state.get(before, {})
+            group = self.optimizer.param_groups[0]
+            self.start_optimizer(group["lr"], group["betas"])
+            self.optimizer.state[self.flat.vector] = {
+                key: layout.relay(value) if value.dim() else value for key, value in moments.items()
+            }
+        return layout
+
+    @property
+    def moments(self) -> dict[str, Tensor]:
+        """What the optimiser remembers of earlier steps."""
+        return {} if self.optimizer is None else dict(self.optimizer.state.get(self.flat.vector, {}))
 
     def state(self, name: str) -> dict[str, Tensor]:
         """Weights, buffers and the optimiser's moments."""
-        tensors = self.flat.state(name)
-        if self.optimizer is not None:
-            for key, value in self.optimizer.state.get(self.flat.vector, {}).items():
-                tensors[f"{name}.adam.{key}"] = value
-        return tensors
+        return self.flat.state(name) | {f"{name}.adam.{key}": value for key, value in self.moments.items()}
 
     def load(self, name: str, tensors: dict[str, Tensor]) -> None:
         """Put a checkpoint back; the optimiser must have been started as it was."""

@@ -34,11 +34,11 @@ class Gan:
         """The generator that replays: the moving average of G if there is one."""
         return self.G if self.G_mean is None else self.G_mean
 
-    def start_optimizers(self) -> None:
-        """Fresh optimisers for an increment."""
+    def start_optimizers(self, keep: bool) -> None:
+        """Optimisers for an increment."""
         betas = (self.settings.gan_beta1, self.settings.gan_beta2)
-        self.G.start_optimizer(self.settings.g_lr, betas)
-        self.D.start_optimizer(self.settings.d_lr, betas)
+        self.G.start_optimizer(self.settings.g_lr, betas, keep)
+        self.D.start_optimizer(self.settings.d_lr, betas, keep)
 
 
 class Networks:
@@ -56,7 +56,7 @@ class Networks:
         c = settings.classifier
         self.settings = c
         self.capacity = num_classes
-        self.C = Network(make_classifier(c.c_net, image_shape, num_classes, c.c_width, c.dropout, head), device)
+        self.C = Network(make_classifier(c.c_net, image_shape, num_classes, c.width, c.dropped, head), device)
         self.teacher = Network(copy.deepcopy(self.C.module).eval().requires_grad_(False), device)
         self.gan = Gan(settings.gan, image_shape, num_classes, device) if gan else None
 
@@ -71,15 +71,17 @@ class Networks:
                 yield "G_mean", self.gan.G_mean
 
     def start_optimizers(self) -> None:
-        """Fresh optimisers for an increment."""
-        self.C.start_optimizer(self.settings.c_lr, (self.settings.c_beta1, self.settings.c_beta2))
+        """Optimisers for an increment: fresh ones, or with the moments of the last where the settings keep them."""
+        keep = self.settings.moments == "kept"
+        self.C.start_optimizer(self.settings.c_lr, (self.settings.c_beta1, self.settings.c_beta2), keep)
         if self.gan is not None:
-            self.gan.start_optimizers()
+            self.gan.start_optimizers(keep)
 
     def stop_optimizers(self) -> None:
-        """Forget the optimisers' moments."""
-        for _, network in self.named():
-            network.optimizer = None
+        """Forget the optimisers' moments, unless the settings keep them."""
+        if self.settings.moments == "fresh":
+            for _, network in self.named():
+                network.optimizer = None
 
     def train(self) -> None:
         """C and G in training mode; C′ and the moving average of G stay in evaluation mode but for `teaching`."""
@@ -91,23 +93,24 @@ class Networks:
     def teaching(self) -> Iterator[nn.Module]:
         """C′ as it teaches: batch norm by the mini-batch, like C, and dropout if the settings say so.
 
-        Its own running statistics trail C's while the weights move fast; used for teaching, they make C′ call
-        everything one class. They are neither used nor changed here.
+        Its running statistics, which serve prediction, are gathered after an increment (`learner/statistics.py`); they
+        are neither used nor changed here.
         """
         with running(self.teacher.module, norms=True, others=self.settings.teacher_dropout):
             yield self.teacher.module
 
     def grow(self, num_classes: int) -> dict[str, Layout]:
         """Make room for more classes in every network."""
-        old, self.capacity = self.capacity, num_classes
+        self.capacity = num_classes
         layouts = {name: network.grow(num_classes) for name, network in self.named()}
         for averaged in (self.teacher, None if self.gan is None else self.gan.G_mean):
             if averaged is not None:
                 averaged.module.requires_grad_(False)
-        heads = (network.module.head.parameters() for network in (self.teacher, self.C))  # type: ignore[union-attr]
-        for mine, other in zip(*heads, strict=True):
-            if len(mine.shape) > 0 and len(mine) == num_classes:
-                mine.data[old:] = other.data[old:]  # a new class begins alike in C and C′
+        layouts["C"].copy_new(
+            self.C.module, self.teacher.module
+        )  # a new class begins alike in C and C′, G and its average
+        if self.gan is not None and self.gan.G_mean is not None:
+            layouts["G"].copy_new(self.gan.G.module, self.gan.G_mean.module)
         return layouts
 
     def state(self) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""A grid of images, a row a class, its name at the left."""
+"""A grid of images, a row a class, its name at the left; and the images of such a grid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ordisco.files import write_atomically
 from ordisco.report.figure import INK
@@ -50,3 +50,27 @@ def sample_grid(path: Path, images: ArrayLike, rows: int, class_names: Sequence[
     buffer = io.BytesIO()
     sheet.save(buffer, format="PNG", optimize=True)
     write_atomically(path, buffer.getvalue())
+
+
+def grid_images(path: Path, rows: int, columns: int, side: tuple[int, int]) -> NDArray[np.uint8]:
+    """The images of a grid that `sample_grid` has written without a scale: (rows, columns, h, w, 3).
+
+    Each is read from one pixel of its squares, so nothing is lost.
+    """
+    from PIL import Image
+
+    height, width = side
+    scale = max(1, round(64 / max(side)))
+    gap = max(2, scale // 2)
+    down, across = height * scale + gap, width * scale + gap
+    with Image.open(path) as sheet:
+        pixels = np.asarray(sheet.convert("RGB"))
+    left = pixels.shape[1] - columns * across
+    if left < 0 or pixels.shape[0] != gap + rows * down:
+        raise ValueError(f"{path} is no grid of {rows}×{columns} images of {height}×{width}")
+    images = np.empty((rows, columns, height, width, 3), np.uint8)
+    for row in range(rows):
+        for column in range(columns):
+            top, start = gap + row * down, left + column * across
+            images[row, column] = pixels[top : top + height * scale : scale, start : start + width * scale : scale]
+    return images

@@ -104,7 +104,13 @@ def losses_in_words(losses: Mapping[str, float]) -> list[str]:
 
 def result_in_words(record: IncrementRecord, pace: Pace) -> str:
     """The line that closes an increment."""
-    words = {"accuracy": "accuracy", "pseudo_label_accuracy": "pseudo-labels", "generated_accuracy": "generated"}
+    words = {
+        "accuracy": "accuracy",
+        "pseudo_label_accuracy": "pseudo-labels",
+        "trusted_share": "trusted",
+        "trusted_accuracy": "right of these",
+        "generated_accuracy": "generated",
+    }
     shares = [f"{words[name]} {percent(share)}" for name, share in record.shares.items()]
     return "  ".join([f"increment {record.increment}/{pace.increments}", *shares, duration(record.seconds)])
 

@@ -14,9 +14,10 @@ from ordisco.report.terminal import Display, SilentDisplay, make_display
 
 
 @contextmanager
-def one_voice(fabric: Fabric) -> Iterator[Display]:
+def one_voice(fabric: Fabric, display: Display | None = None) -> Iterator[Display]:
     """A display, and errors, in the first process; the others end silently when they fail alike or are left alone."""
-    display = make_display() if fabric.is_global_zero else SilentDisplay(sys.stdout)
+    if display is None:
+        display = make_display() if fabric.is_global_zero else SilentDisplay(sys.stdout)
     try:
         yield display
     except (OrdiscoError, KeyboardInterrupt):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.errors import OrdiscoError, UsageError, shown
-from ordisco.runs.presets import preset, preset_learner, preset_of, preset_stream, preset_threads
+from ordisco.runs.presets import changed, preset, preset_learner, preset_of, preset_stream, preset_threads
 from ordisco.settings.fields import MOST_SEED, Settings, fault_of_path, fault_of_text
 from ordisco.settings.learner import GROUPS, LearnerSettings
 from ordisco.settings.machine import MachineSettings
@@ -71,7 +71,7 @@ class RunConfig:
         if arriving.dataset not in DATASETS:  # a path: `resume` may be called from elsewhere
             arriving = dataclasses.replace(arriving, dataset=str(Path(arriving.dataset).expanduser().resolve()))
         machine = MachineSettings(**{"threads": preset_threads(chosen, runs_at_once), **only(changes, MachineSettings)})
-        learner = preset_learner(chosen, arriving).replace(**only(changes, *GROUPS))
+        learner = changed(preset_learner(chosen, arriving), only(changes, *GROUPS))
         return RunConfig(short_name(stream), arriving, method, chosen, seed, with_real_paths(machine), learner)
 
     def to_dict(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def dry_run(config: RunConfig) -> None:
         print(f"# measured with one process instead of {config.machine.devices}, without their communication")
     learner.begin(stream[0])
     step = seconds_a_step(learner)
-    steps = sum(learner.setup.steps_of(index) for index in range(len(stream)))
+    steps = sum(learner.setup.steps_of(index, images) for index, images in enumerate(stream.sizes))
     print(f"# {step * 1000:.1f} ms a step × {steps:,} steps: about {duration(step * steps)} without evaluation")
     print(f"# kept from one increment to the next: {size(sum(learner.bytes_kept().values()))} and the labelled images")
 

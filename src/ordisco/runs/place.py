@@ -12,6 +12,7 @@ from ordisco.nets.networks import Networks
 from ordisco.runs.checkpoint import Fits
 from ordisco.runs.config import RunConfig
 from ordisco.settings.methods import method
+from ordisco.settings.steps import steps_of
 from ordisco.streams.stream import Stream
 from ordisco.tensorfile import Form
 
@@ -54,9 +55,11 @@ def check_position(learner: dict[str, Any], config: RunConfig, stream: Stream) -
     check_whole("capacity", learner["capacity"], stream.num_classes, stream.num_classes)
     under_way, done = learner["step_in_increment"], learner["increments"]
     check_whole("increments", done, 0, len(stream) - (1 if under_way else 0))
-    made = [method(config.method).steps_of(index, config.learner.step.steps) for index in range(done + 1)]
-    check_whole("step_in_increment", under_way, 0, made[-1])
-    total = sum(made[:-1]) + under_way
+    steps = [
+        steps_of(method(config.method), config.learner, index, images) for index, images in enumerate(stream.sizes)
+    ]
+    check_whole("step_in_increment", under_way, 0, steps[done] if under_way else 0)
+    total = sum(steps[:done]) + under_way
     check_whole("total_steps", learner["total_steps"], total, total)
     for label in learner["classes"]:
         check_whole("a class", label, 0, stream.num_classes - 1)

@@ -13,10 +13,11 @@ from lightning_fabric.loggers.logger import Logger
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.accuracy import assess, evaluate, generated_accuracy, pseudo_label_accuracy
+from ordisco.evaluation.accuracy import PseudoLabels, assess, evaluate, generated_accuracy
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
+from ordisco.machine.group import ALONE
 from ordisco.machine.memory import peak_memory, reset_peak_memory
 from ordisco.report.terminal import Display
 from ordisco.runs import checkpoint
@@ -26,7 +27,7 @@ from ordisco.runs.place import fits_run
 from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.runs.summary import draw_samples, write_summary
 from ordisco.settings.methods import method
-from ordisco.streams.stream import Stream
+from ordisco.streams.stream import Increment, Stream
 from ordisco.words import percent
 
 SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
@@ -92,7 +93,7 @@ class Run:
         learner, stream = self.learner, self.stream
         for index in range(learner.increments, len(stream)):
             if learner.step_in_increment == 0:
-                learner.begin(stream[index])
+                learner.begin(self.arriving(index))
             while not learner.done:
                 if max_steps is not None and learner.total_steps >= max_steps:
                     self.save()
@@ -100,9 +101,15 @@ class Run:
                     return False
                 learner.step()
                 self.between_steps()
+            measures = learner.mean_measures()
             learner.finish()
-            self.close_increment(index)
+            self.close_increment(index, measures.get("penalty_ratio") or None)
         return True
+
+    def arriving(self, index: int) -> Increment:
+        """An increment of the stream, or this process's share of it."""
+        group = self.learner.setup.group
+        return self.stream.share(index, group.rank, group.size) if self.learner.takes_shares else self.stream[index]
 
     def between_steps(self) -> None:
         """Record, check, show, save and stop, each when it is time."""
@@ -139,24 +146,27 @@ class Run:
         stop, fabric = self.stop.reason is not None, self.learner.fabric
         return stop if fabric.world_size == 1 else fabric.strategy.reduce_boolean_decision(stop, all=False)
 
-    def close_increment(self, index: int) -> None:
-        """Evaluate, record, draw samples, save."""
+    def close_increment(self, index: int, ratio: float | None) -> None:
+        """Evaluate, record, draw samples, save; `ratio` is the penalty's gradient over that of the loss."""
         learner, stream = self.learner, self.stream
+        increment, group = self.arriving(index), learner.setup.group if learner.takes_shares else ALONE
+        hidden = increment.labels < 0
+        images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
+        pseudo = PseudoLabels.of(learner, images, truth, group) if self.chief or group.size > 1 else PseudoLabels()
         if self.chief:
             evaluation = assess(learner, stream.test_after(index), stream.num_classes)
             kept = learner.bytes_kept()
-            increment = stream[index]
-            hidden = increment.labels < 0
             record = IncrementRecord(
                 increment=index + 1,
                 classes_seen=len(learner.classes),
-                images=len(increment),
+                images=int((~hidden).sum()) + increment.num_unlabeled,
                 labeled=int((~hidden).sum()),
                 accuracy=evaluation.accuracy,
                 per_class={stream.dataset.classes[label]: acc for label, acc in evaluation.per_class.items()},
-                pseudo_label_accuracy=pseudo_label_accuracy(
-                    learner, increment.images[hidden], stream.truth(index)[hidden]
-                ),
+                pseudo_label_accuracy=pseudo.accuracy,
+                trusted_share=pseudo.trusted_share,
+                trusted_accuracy=pseudo.trusted_accuracy,
+                penalty_ratio=ratio,
                 generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
                 confusion=evaluation.confusion.tolist(),
                 seconds=round(self.elapsed() - self.seconds_before_increment, 3),
@@ -178,6 +188,8 @@ class Run:
         if self.chief:
             test = self.stream.test_after(self.learner.increments)
             few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
+            if self.learner.pools is not None:
+                self.learner.gather_statistics()
             accuracy = evaluate(self.learner, test[few])
             steps = self.learner.total_steps
             self.display.message(
@@ -220,7 +232,7 @@ class Run:
         for line in loaded.skipped:
             self.display.message(line)
         state = loaded.state["learner"]
-        under_way = self.stream[state["increments"]] if state["step_in_increment"] else None
+        under_way = self.arriving(state["increments"]) if state["step_in_increment"] else None
         try:
             self.learner.load(loaded.tensors, state, under_way)
         except OrdiscoError as error:
@@ -259,7 +271,7 @@ class Run:
         self.display.start(
             f"{method(self.config.method).title} on {self.stream.name}, seed {self.config.seed}",
             increments,
-            [learner.setup.steps_of(index) for index in range(increments)],
+            [learner.setup.steps_of(index, images) for index, images in enumerate(self.stream.sizes)],
             learner.total_steps,
         )
 
@@ -268,7 +280,7 @@ class Run:
         sizes, learner = self.learner.settings.step, self.learner
         images = sizes.batch_labeled + sizes.batch_unlabeled + (sizes.batch_generated if learner.has_generator else 0)
         steps = learner.total_steps - self.shown_steps
-        rate = steps * images * learner.fabric.world_size / (now - self.shown_at)
+        rate = steps * images / (now - self.shown_at)
         self.shown_steps, self.shown_at = learner.total_steps, now
         self.display.step(learner.increments + 1, learner.step_in_increment, self.losses(), rate)
 
@@ -280,7 +292,8 @@ class Run:
         """Append the losses to metrics.jsonl."""
         losses, learner = self.losses(), self.learner
         place = {"increment": learner.increments + 1, "step": learner.step_in_increment}
-        self.directory.metrics.append({"kind": "step", **place, **losses})
+        measures = {name: value for name, value in learner.mean_measures().items() if value}
+        self.directory.metrics.append({"kind": "step", **place, **losses, **measures})
         self.log({f"loss/{name}": value for name, value in losses.items()})
 
     def log(self, values: dict[str, float]) -> None:

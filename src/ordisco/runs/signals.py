@@ -20,8 +20,10 @@ def signal_name(number: int) -> str:
 
 
 def leave_interrupts_to_parent() -> None:
-    """The terminal sends Ctrl-C to all its processes; of a run in a process of its own the parent decides."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The terminal sends Ctrl-C to all its processes, Slurm its warnings; in a run's own process the parent decides."""
+    for name in ("SIGINT", "SIGUSR1", "SIGUSR2"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 class Interrupted(OrdiscoError):

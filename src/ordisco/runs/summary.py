@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import torch
-
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation.record import IncrementRecord, increments_in
 from ordisco.report.confusion import confusion_matrix
@@ -30,6 +28,8 @@ def draw_samples(directory: RunDirectory, learner: Learner, stream: Stream, inde
     """A grid of generated images from fixed noise, a row a class; nothing for methods without a generator."""
     if not learner.has_generator:
         return
+    import torch  # which pages of finished runs can do without
+
     labels = sorted(learner.classes)
     images = learner.sample(torch.tensor(labels).repeat_interleave(SAMPLES_PER_CLASS), seed=0)
     path = directory.place(f"samples/increment-{index + 1:02d}.png")

@@ -1,8 +1,8 @@
 """Is settings.toml still what the run was started with?
 
 A run goes on only with the settings that it has learned with so far. They may be changed where no number depends on
-them: [machine] data_dir, checkpoint_seconds and tensorboard, and where a data set of one's own lies, as its images are
-compared with stream.json anyway.
+them: [machine] data_dir, checkpoint_seconds and tensorboard; devices and num_nodes, on which no more than rounding
+depends; and where a data set of one's own lies, as its images are compared with stream.json anyway.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-FREE = ("machine.data_dir", "machine.checkpoint_seconds", "machine.tensorboard")
+FREE = (
+    "machine.data_dir",
+    "machine.checkpoint_seconds",
+    "machine.tensorboard",
+    "machine.devices",
+    "machine.num_nodes",
+)
 
 
 def fixed_fields(settings: Mapping[str, Any]) -> dict[str, Any]:

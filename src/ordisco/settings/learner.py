@@ -20,9 +20,13 @@ BATCH, WIDTH, IMAGES, WEIGHT = 65_536, 4_096, 100_000_000, 1e6  # the most that 
 class StepSettings(Settings):
     """A training step."""
 
-    steps: int = setting(7_000, "training steps an increment", low=1, high=10**9)
-    batch_labeled: int = setting(100, "labelled images a step, drawn from b_l ∪ SMB", low=1, high=BATCH)
-    batch_unlabeled: int = setting(100, "unlabelled images a step", low=1, high=BATCH)
+    steps: int = setting(7_000, "training steps an increment, where `epochs` is not given", low=1, high=10**9)
+    epochs: float | None = setting(None, "passes of C over an increment's images, instead of steps", low=1e-6, high=1e6)
+    joint_steps: int | None = setting(
+        None, "training steps an increment of joint training; default: as for the others", low=1, high=10**9
+    )
+    batch_labeled: int = setting(50, "labelled images a step, drawn from b_l ∪ SMB", low=1, high=BATCH)
+    batch_unlabeled: int = setting(50, "unlabelled images a step", low=1, high=BATCH)
     batch_generated: int = setting(100, "generated images a step", low=1, high=BATCH)
 
 
@@ -31,13 +35,36 @@ class ClassifierSettings(Settings):
     """The classifier C and its teacher C′."""
 
     c_net: Literal["nine-conv", "wrn-28"] = setting("nine-conv", "architecture of C")
-    c_width: int = setting(128, "channels of C's first convolution (32 is WRN-28-2)", low=1, high=WIDTH)
-    dropout: float = setting(0.5, "dropout in C", low=0.0, high=0.95)
+    c_width: int | None = setting(
+        None, "channels of C's first convolutions; default: 128, for wrn-28 32 (WRN-28-2)", low=1, high=WIDTH
+    )
+    dropout: float | None = setting(None, "dropout in C; default: 0.5, for wrn-28 none", low=0.0, high=0.95)
     c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0, high=WEIGHT)
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
     teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
+    teacher_batch: Literal["unlabeled", "old-classes", "labeled"] = setting(
+        "old-classes",
+        "whose statistics C′ teaches by: unlabelled and replayed images alone, with labelled images of classes that "
+        "did not come with the increment, or with all labelled images of the mini-batch",
+    )
     ema: float = setting(0.999, "decay of the teacher, min(ema, 1 − 1/(t + 1)) at step t", low=0.0, high=1.0)
+    statistics: int = setting(
+        32, "mini-batches from which C′ gathers its batch-norm statistics after an increment", low=1, high=10**6
+    )
+    moments: Literal["fresh", "kept"] = setting(
+        "fresh", "Adam's moments of C, G and D at the start of an increment: 0, or those of the last"
+    )
+
+    @property
+    def width(self) -> int:
+        """Channels of C's first convolutions."""
+        return self.c_width if self.c_width is not None else {"nine-conv": 128, "wrn-28": 32}[self.c_net]
+
+    @property
+    def dropped(self) -> float:
+        """The share of activations that dropout leaves out: each network's own where none is given."""
+        return self.dropout if self.dropout is not None else {"nine-conv": 0.5, "wrn-28": 0.0}[self.c_net]
 
 
 @dataclass(frozen=True)
@@ -47,7 +74,9 @@ class UnlabeledSettings(Settings):
     unlabeled_loss: Literal["mean-teacher", "pi-model", "pseudo-label", "vat", "fixmatch", "none"] = setting(
         "mean-teacher", "loss on unlabelled images"
     )
-    consistency_weight: float = setting(5.0, "weight of the unlabelled loss after its ramp", low=0.0, high=WEIGHT)
+    consistency_weight: float | None = setting(
+        None, "weight of the unlabelled loss after its ramp; default: each loss's own", low=0.0, high=WEIGHT
+    )
     consistency_ramp: float = setting(0.5, "share of each increment over which the weight ramps up", low=0.0, high=1.0)
     threshold: float = setting(0.95, "least confidence of a pseudo-label (pseudo-label, fixmatch)", low=0.0, high=1.0)
     labeller: Literal["student", "teacher"] = setting(
@@ -56,7 +85,10 @@ class UnlabeledSettings(Settings):
     student_view: Literal["weak", "strong"] = setting(
         "weak", "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's"
     )
-    vat_epsilon: float = setting(1.0, "length of VAT's perturbation, images in [−1, 1]", low=0.0, high=WEIGHT)
+    vat_epsilon: float = setting(
+        1.0, "length of VAT's perturbation, images in [−1, 1] (published: SVHN 1, CIFAR-10 6)", low=0.0, high=WEIGHT
+    )
+    vat_entropy: float = setting(0.0, "weight of the entropy beside VAT's term (VAT+EntMin: 1)", low=0.0, high=WEIGHT)
     align: Literal["none", "pseudo-labels", "all"] = setting(
         "none",
         "distribution alignment with the class frequencies of the increment's labels: of pseudo-labels for D, "
@@ -109,6 +141,9 @@ class GanSettings(Settings):
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
     )
     d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0, high=WEIGHT)
+    d_importance: Literal["paper", "normalised"] = setting(
+        "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
+    )
     importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1, high=BATCH)
 
 
@@ -124,6 +159,9 @@ class ReplaySettings(Settings):
     )
     replay_unlabeled: float = setting(
         1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0, high=WEIGHT
+    )
+    offline_steps: Literal["growing", "equal"] = setting(
+        "growing", "steps of increment b in offline replay: b times as many (paper), or as many as the others make"
     )
 
 

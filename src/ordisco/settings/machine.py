@@ -8,7 +8,7 @@ from typing import Literal
 from ordisco.settings.fields import Settings, setting
 
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
-COMPUTING = ("accelerator", "devices", "precision", "threads")  # the settings that say how it computes
+COMPUTING = ("accelerator", "devices", "num_nodes", "precision", "threads")  # the settings that say how it computes
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,13 @@ class MachineSettings(Settings):
     """The machine and the record."""
 
     accelerator: Accelerator = setting("auto", "where to compute")
-    devices: int = setting(1, "processes of data-parallel training, one a device", low=1, high=1_024)
+    devices: int = setting(
+        1,
+        "processes of data-parallel training on a machine, one a device; the mini-batch is shared out",
+        low=1,
+        high=1_024,
+    )
+    num_nodes: int = setting(1, "machines of data-parallel training, each with so many devices", low=1, high=1_024)
     precision: Literal["32-true", "bf16-mixed"] = setting(
         "32-true", "number format of the networks; bf16-mixed on a CPU is first tried in a process of its own"
     )
@@ -29,3 +35,8 @@ class MachineSettings(Settings):
         None, "run directory whose classifier judges the generated images, such as one of --method jt"
     )
     tensorboard: bool = setting(False, "also log to TensorBoard (needs the extra: pip install 'ordisco[tensorboard]')")
+
+    @property
+    def world(self) -> int:
+        """Processes on all machines."""
+        return self.devices * self.num_nodes

@@ -68,16 +68,14 @@ class Method:
         """Are saved generators replayed?"""
         return self.replay in ("offline-all", "offline-last")
 
-    def steps_of(self, increment: int, steps: int) -> int:
-        """Training steps of an increment, counted from 0; offline replay makes as many again for each old one."""
-        return steps * (increment + 1 if self.offline else 1)
-
 
 TABLE: tuple[Method, ...] = (
     Method("jt", "JT", "Figs. 1, 7", memory="all"),
     Method("st", "ST", "Figs. 1, 7"),
     Method("smb", "SMB", "Figs. 1, 5, 7, 9, Tables 2, 3, 5, 6, 9, 10", memory="labels"),
     Method("smb-mof", "SMB-mof", "Table 6, Fig. 12", memory="herding"),
+    Method("smb-mof+umb", "SMB-mof+UMB", "Fig. 12", memory="herding", umb_of_G=1),
+    Method("smb-mof+umb+uc", "SMB-mof+UMB+UC", "Fig. 12", memory="herding", umb_of_G=1, head="cosine"),
     Method("smb+umb", "SMB+UMB", "Figs. 5, 9, Tables 2, 5, 10", memory="labels", umb_of_G=1),
     Method("smb+4umb", "SMB+4×UMB", "Table 10", memory="labels", umb_of_G=4),
     Method("smb+umb-500", "SMB+UMB (500)", "Fig. 8", memory="labels", umb_images=500),

@@ -21,6 +21,7 @@ def new_instance(
     max_images: int | None = None,
     name: str | None = None,
     drift: bool = False,
+    even_classes: bool = False,
 ) -> Stream:
     """New Instance: a random split into increments, each with `labels_per_class` labels of every class.
 
@@ -32,7 +33,7 @@ def new_instance(
     >>> len(stream), len(stream[3].labeled), stream[3].classes
     (10, 10, (0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
     """
-    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
+    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images, even_classes)
     assignment, shown = _nothing(dataset)
     if drift:
         used = np.concatenate([labeled.ravel(), rest])
@@ -60,6 +61,7 @@ def new_class(
     max_images: int | None = None,
     class_order: Sequence[int] | None = None,
     name: str | None = None,
+    even_classes: bool = False,
 ) -> Stream:
     """New Class: tasks of `classes_per_task` new classes, with the labelled images of New Instance.
 
@@ -82,7 +84,7 @@ def new_class(
     order = list(range(dataset.num_classes)) if class_order is None else list(class_order)
     if sorted(order) != list(range(dataset.num_classes)):
         raise UsageError(f"class_order = {order} is not allowed: every class from 0 to {dataset.num_classes - 1} once")
-    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images)
+    labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images, even_classes)
     task = np.empty(dataset.num_classes, dtype=np.int64)
     task[order] = np.arange(dataset.num_classes) // classes_per_task
     assignment, shown = _nothing(dataset)

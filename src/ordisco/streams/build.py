@@ -47,6 +47,7 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
             settings.max_images,
             name,
             drift=settings.drift,
+            even_classes=settings.even_classes,
         )
     if settings.drift:
         raise UsageError("drift is only for the scenario new-instance")
@@ -58,6 +59,7 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
         labels_per_class=settings.labels_per_class,
         seed=seed,
         max_images=settings.max_images,
+        even_classes=settings.even_classes,
         class_order=None if order is None else _positions(dataset.classes, order),
         name=name,
     )

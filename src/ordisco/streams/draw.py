@@ -13,12 +13,18 @@ from ordisco.streams.settings import MOST_INCREMENTS
 
 
 def draw(
-    dataset: Dataset, increments: int, labels_per_class: int, seed: int, max_images: int | None
+    dataset: Dataset,
+    increments: int,
+    labels_per_class: int,
+    seed: int,
+    max_images: int | None,
+    even_classes: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The images whose labels are shown, as (class, increment, label), and the others in random order.
 
     `RandomState` is frozen by numpy, so the draw is the same on every machine. Which labels are shown
-    does not depend on `max_images`.
+    does not depend on `max_images`. The others are as many as that leaves, drawn regardless of their class, or with
+    `even_classes` the same number of each.
     """
     for option, value, high in (
         ("increments", increments, MOST_INCREMENTS),
@@ -45,6 +51,8 @@ def draw(
         if max_images < labeled.size:
             raise UsageError(f"max_images = {max_images} is not allowed: {labeled.size} or more, for the labels alone")
         left = max_images - labeled.size
+        if not even_classes:
+            return labeled, rng.permutation(np.concatenate([*spare, unknown]))[:left]
         of_unknown = round(left * len(unknown) / (len(labels) - labeled.size))
         unknown = unknown[:of_unknown]
         shares = _balanced([len(group) for group in spare], left - of_unknown)

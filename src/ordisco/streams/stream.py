@@ -6,6 +6,7 @@ A learner is handed `Increment`s, which hold only the labels it may see. The tru
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +23,21 @@ from ordisco.streams import manifest
 
 
 @dataclass(frozen=True)
+class Share:
+    """A process of a data-parallel run has all labelled images and every `size`-th of the others, from `rank` on."""
+
+    rank: int
+    size: int
+    unlabeled: int  # images without a label that all processes have together
+
+
+@dataclass(frozen=True)
 class Increment:
-    """What arrives at once: uint8 images and their labels, −1 where the label is not given."""
+    """What arrives at once: uint8 images and their labels, −1 where the label is not given; or one process's share."""
 
     images: Tensor
     labels: Tensor
+    share: Share | None = None  # None: everything is here
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -43,9 +54,30 @@ class Increment:
         return rows(self.images, self.labels == UNLABELED)
 
     @property
+    def num_unlabeled(self) -> int:
+        """How many images without a label there are, in all processes."""
+        return int((self.labels == UNLABELED).sum()) if self.share is None else self.share.unlabeled
+
+    def shared(self, rank: int, size: int) -> Increment:
+        """The share of a process; the same where it is one already."""
+        if self.share is not None:
+            return self
+        mine = own_part(self.labels == UNLABELED, rank, size)
+        return Increment(self.images[mine], self.labels[mine], Share(rank, size, self.num_unlabeled))
+
+    @property
     def classes(self) -> tuple[int, ...]:
         """The classes of the labelled images, sorted."""
         return tuple(int(label) for label in self.labels.unique() if label != UNLABELED)
+
+
+def own_part(hidden: Tensor, rank: int, size: int) -> Tensor:
+    """Which images a process has: all that are labelled, every `size`-th of those that are not.
+
+    >>> own_part(torch.tensor([True, False, True, True]), 1, 2).tolist()
+    [False, True, True, False]
+    """
+    return ~hidden | ((hidden.cumsum(0) - 1) % size == rank)
 
 
 @dataclass(eq=False)
@@ -73,16 +105,25 @@ class Stream:
         return self._length
 
     def __getitem__(self, index: int) -> Increment:
-        chosen = self._images_of(index)
-        hidden = torch.from_numpy(~self.shown)[chosen]
-        labels = self.dataset.train.labels[chosen].masked_fill(hidden, UNLABELED)
-        return Increment(self.dataset.train.images[chosen], labels)
+        return self._of(self._images_of(index))
+
+    def share(self, index: int, rank: int, size: int) -> Increment:
+        """One process's share of an increment; the images of the others are not read."""
+        hidden = self._hidden(self._images_of(index))
+        mine = self._images_of(index)[own_part(hidden, rank, size)]
+        return dataclasses.replace(self._of(mine), share=Share(rank, size, int(hidden.sum())))
 
     def __iter__(self) -> Iterator[Increment]:
         """The increments in order; `test_seen_so_far` follows."""
         for index in range(len(self)):
             self._cursor = index
             yield self[index]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many images each increment holds."""
+        counts: list[int] = np.bincount(self.assignment[self.assignment >= 0], minlength=len(self)).tolist()
+        return counts
 
     @property
     def num_classes(self) -> int:
@@ -107,9 +148,10 @@ class Stream:
         """The test images of the classes seen by the iteration under way; none before it starts."""
         return self._test(() if self._cursor < 0 else self.classes_after(self._cursor))
 
-    def truth(self, index: int) -> Tensor:
-        """For evaluation only: true labels of increment `index`, in the order of its images."""
-        return self.dataset.train.labels[self._images_of(index)]
+    def truth(self, index: int, rank: int = 0, size: int = 1) -> Tensor:
+        """For evaluation only: true labels of increment `index`, or of a share, in the order of its images."""
+        images = self._images_of(index)
+        return self.dataset.train.labels[images[own_part(self._hidden(images), rank, size)]]
 
     def summary(self) -> dict[str, Any]:
         """What `ordisco stream --json` prints."""
@@ -162,6 +204,13 @@ class Stream:
         index = self._position(index)
         members = np.flatnonzero(self.assignment == index)
         return torch.from_numpy(np.random.RandomState([self.seed, index]).permutation(members))
+
+    def _hidden(self, images: Tensor) -> Tensor:
+        return torch.from_numpy(~self.shown)[images]
+
+    def _of(self, images: Tensor) -> Increment:
+        labels = self.dataset.train.labels[images].masked_fill(self._hidden(images), UNLABELED)
+        return Increment(self.dataset.train.images[images], labels)
 
     def _test(self, classes: Sequence[int]) -> Split:
         test = self.dataset.test

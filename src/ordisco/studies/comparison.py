@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from ordisco.runs.launch import judge_of, make_learner, make_logger, stream_of
 from ordisco.runs.unchanged import checksum
 from ordisco.settings.methods import method
 from ordisco.streams.settings import name_of_increment
-from ordisco.studies.engine import Engine, Task
+from ordisco.studies.engine import Engine, Launching, Task
 from ordisco.studies.results import NEEDED, outcome_of
 from ordisco.studies.study import Row
 from ordisco.studies.table import Group, curves_of, table_of
@@ -69,8 +68,9 @@ class Comparison:
         for run in self.runs:
             path = self.run_path(*run)
             tasks.append(Task(Row(method(run[0]).title, self.config_of(*run)), path, path.name))
-        child = (sys.executable, "-m", "ordisco", "resume", str(self.path))
-        return Engine(tasks, child, f"go on with: {resume_command(self.path)}", self.path / FILE)
+        return Engine(
+            tasks, ("resume", str(self.path.resolve())), f"go on with: {resume_command(self.path)}", self.path / FILE
+        )
 
     def start(self, fabric: Fabric) -> None:
         """Write down which runs belong here, so that `resume` can make those that are missing."""
@@ -126,10 +126,15 @@ class Comparison:
         return comparison
 
     def go(
-        self, display: Display, fabric: Fabric, max_steps: int | None = None, jobs: int | None = None
+        self,
+        display: Display,
+        fabric: Fabric,
+        max_steps: int | None = None,
+        jobs: int | None = None,
+        launching: Launching | None = None,
     ) -> TextTable | None:
         """Make every run that is not finished, then compare; nothing to compare where `max_steps` ended a run."""
-        made = self.engine().go(display, fabric, max_steps, jobs)
+        made = self.engine().go(display, fabric, max_steps, jobs, launching)
         if made.busy:
             raise OrdiscoError(next(iter(made.busy.values())))
         return self.report(fabric) if made.complete else None

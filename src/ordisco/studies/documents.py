@@ -1,7 +1,9 @@
-"""Tables of studies in Markdown documents, filled from results.
+"""Tables in Markdown documents, filled from results.
 
-A block begins with a line `<!-- study NAME -->` and ends with a line `<!-- end -->`; between them is the table of the
-results that there are. After NAME may follow `--only A, B`, `--seeds 0, 1`, `--against ROW` and `--over 2-4`.
+A block begins with a line `<!-- KIND NAME -->` and ends with a line `<!-- end -->`; between them is what the results
+give now. KIND is `study`, or `paper` for an item of the paper. After the NAME of a study may follow `--only A, B`,
+`--seeds 0, 1`, `--against ROW`, `--over 2-4` and `--results FOLDER`, a folder of other results of the same rows, such
+as those of earlier code, below the results.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ from ordisco.studies.results import Results
 from ordisco.studies.study import Study
 from ordisco.studies.table import Span, grouped, table_of
 
-BEGIN = re.compile(r"^<!-- *study +(?P<words>.*?) *-->$", re.MULTILINE)
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over")
+OPTIONS = ("only", "seeds", "against", "over", "results")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Block:
     seeds: tuple[int, ...] | None = None
     against: str | None = None
     over: Span | None = None
+    results: str | None = None
 
     @staticmethod
     def read(words: str) -> Block:
@@ -52,11 +54,13 @@ class Block:
             None if seeds is None else tuple(int(seed) for seed in seeds),
             given.get("against"),
             Span.read(given["over"]) if "over" in given else None,
+            given.get("results"),
         )
 
     def table(self, study: Study, results: Results) -> str:
         """The table in Markdown, without times, which are the machine's; one for each stream under its name."""
         study = study.against(self.against)
+        results = results if self.results is None else Results(results.path / self.results)
         streams = grouped(results.read_all(study.chosen(self.only, self.seeds)))
         if not streams:
             raise OrdiscoError("it has no results yet")
@@ -72,30 +76,50 @@ def listed(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True)))
 
 
-def fill(document: Path, study: Callable[[str], Study], results: Results, check: bool = False) -> list[str]:
-    """Put the current tables into a document; gives the blocks that were out of date.
+def fill(document: Path, kind: str, content: Callable[[str], str], check: bool = False) -> list[str]:
+    """Put the current content into the blocks of one kind; gives the blocks that were out of date.
 
-    With `check` nothing is written.
+    `content` makes the Markdown of a block from the words after its kind. With `check` nothing is written.
     """
+    begins = re.compile(rf"^<!-- *{kind} +(?P<words>.*?) *-->$", re.MULTILINE)
     with told_in_one_line("read", document):
         before = text_of(read_plain(document))
     text, stale, place = [], [], 0
-    while begin := BEGIN.search(before, place):
+    while begin := begins.search(before, place):
         words = begin["words"]
-        end, following = before.find(f"\n{END}\n", begin.end()) + 1, BEGIN.search(before, begin.end())
+        end, following = before.find(f"\n{END}\n", begin.end()) + 1, begins.search(before, begin.end())
         if not end or (following and following.start() < end):
-            raise UsageError(f"{document}: the block `study {words}` has no {END}")
+            raise UsageError(f"{document}: the block `{kind} {words}` has no {END}")
         try:
-            block = Block.read(words)
-            now = f"\n\n{block.table(study(block.study), results)}\n"
+            now = f"\n\n{content(words)}\n"
         except OrdiscoError as error:
-            raise type(error)(f"{document}, block `study {words}`: {error}") from error
+            raise type(error)(f"{document}, block `{kind} {words}`: {error}") from error
         if before[begin.end() : end] != now:
             stale.append(words)
         text += [before[place : begin.end()], now]
         place = end
     if not text:
-        raise UsageError(f"{document} has no block `<!-- study NAME -->`")
+        raise UsageError(f"{document} has no block `<!-- {kind} NAME -->`")
     if stale and not check:
         write_atomically(document, text_bytes("".join([*text, before[place:]])))
     return stale
+
+
+def fill_studies(document: Path, study: Callable[[str], Study], results: Results, check: bool = False) -> list[str]:
+    """Put the current tables of studies into a document."""
+
+    def content(words: str) -> str:
+        block = Block.read(words)
+        return block.table(study(block.study), results)
+
+    return fill(document, "study", content, check)
+
+
+def tell(document: Path, kind: str, stale: list[str], check: bool) -> int:
+    """Say what was written, or what is out of date, which is an exit code of 1."""
+    if not check:
+        print(f"{document}: {len(stale)} tables written")
+        return 0
+    for words in stale:
+        print(f"{document}: the block `{kind} {words}` is out of date: fill it without --check")
+    return 1 if stale else 0

@@ -18,10 +18,15 @@ from lightning_fabric import Fabric
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import told_in_one_line
-from ordisco.machine.cores import usual_jobs
+from ordisco.launchers.base import Command, Job, Launcher, Needs
+from ordisco.launchers.local import Local
+from ordisco.launchers.relay import Parent, Relay
+from ordisco.machine.cores import MEMORY, cores, usual_jobs
+from ordisco.machine.mounts import lock_fault
 from ordisco.machine.processes import start, together
 from ordisco.report.board import make_board
-from ordisco.report.terminal import Display
+from ordisco.report.terminal import Display, SilentDisplay
+from ordisco.report.voice import one_voice
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import BUSY, RunDirectory
 from ordisco.runs.launch import new_run, resumed_run, stream_of
@@ -32,8 +37,9 @@ from ordisco.settings.machine import COMPUTING, MachineSettings
 from ordisco.studies.judge import cached_judge
 from ordisco.studies.results import Results, code_now, note_code, result_of
 from ordisco.studies.study import Row
-from ordisco.studies.workers import Job, Relay, run_jobs, stop_with_parent
 from ordisco.words import duration, percent
+
+LOG = "log.txt"  # of runs that are made without the command that has asked for them
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,32 @@ class Task:
     def finished(self) -> bool:
         """Is it made?"""
         return RunDirectory(self.path).summary_json.exists()
+
+
+@dataclass(frozen=True)
+class Launching:
+    """Where the runs are made, what each takes there (None: as its settings say), and whether it is waited for."""
+
+    launcher: Launcher
+    cpus: int | None = None
+    gpus: float | None = None
+    memory: int | None = None
+    detach: bool = False
+
+    @property
+    def here(self) -> bool:
+        """In this process, or in processes beside it."""
+        return isinstance(self.launcher, Local) and not self.detach
+
+    def needs(self, machine: MachineSettings) -> Needs:
+        """What a run takes."""
+        cpus = (machine.threads or cores()) * machine.devices
+        gpus = float(machine.devices if machine.accelerator == "cuda" else 0)
+        return Needs(
+            cpus if self.cpus is None else self.cpus,
+            gpus if self.gpus is None else self.gpus,
+            MEMORY * machine.devices if self.memory is None else self.memory,
+        )
 
 
 @dataclass
@@ -68,7 +100,7 @@ class Made:
 class Engine:
     """Makes tasks.
 
-    child       the command of a process that makes one task, whose `--job KEY` is added
+    words       after `ordisco`, the command that goes on with all tasks; with `--job KEY`, that makes one
     go_on       in words, how to go on after an interruption
     definition  the file that says which tasks there are: without it, no further task is begun
     results     where the result of each row is written, beside whose runs the code is noted; None: nowhere
@@ -76,21 +108,33 @@ class Engine:
     """
 
     tasks: Sequence[Task]
-    child: Sequence[str]
+    words: Sequence[str]
     go_on: str
     definition: Path
     results: Results | None = None
     judges: Path | None = None
 
-    def go(self, display: Display, fabric: Fabric, max_steps: int | None = None, jobs: int | None = None) -> Made:
+    def go(
+        self,
+        display: Display,
+        fabric: Fabric,
+        max_steps: int | None = None,
+        jobs: int | None = None,
+        launching: Launching | None = None,
+    ) -> Made:
         """Make every task that is not finished, `jobs` at once; a failure is an error when all others are made."""
         left = [task for task in self.tasks if not task.finished]
-        at_once = jobs_at_once([task.row.config.machine for task in self.tasks], len(left), fabric, jobs)
-        self.try_precision(left, fabric)
-        if at_once > 1:
-            made = self.side_by_side(left, display, fabric, at_once, max_steps)
+        launching = launching or Launching(Local())
+        if not launching.here:
+            made = self.elsewhere(left, display, fabric, launching, jobs, max_steps)
         else:
-            made = self.one_after_the_other(display, fabric, max_steps)
+            at_once = jobs_at_once([task.row.config.machine for task in self.tasks], len(left), fabric, jobs)
+            self.try_precision(left, fabric)
+            if at_once > 1:
+                display.message(f"{len(left)} runs, {at_once} at once")
+                made = self.side_by_side(left, display, fabric, launching, at_once, max_steps)
+            else:
+                made = self.one_after_the_other(display, fabric, max_steps)
         if made.failures:
             name, reason = next(iter(made.failures.items()))
             others = "" if "ordisco resume" in reason else f"; what is done stays, {self.go_on}"
@@ -208,20 +252,61 @@ class Engine:
 
     # ------------------------------------------------------------------ side by side
 
+    def elsewhere(
+        self,
+        left: Sequence[Task],
+        display: Display,
+        fabric: Fabric,
+        launching: Launching,
+        at_once: int | None,
+        max_steps: int | None,
+    ) -> Made:
+        """On a cluster, or without this process."""
+        for task in left:
+            if task.row.config.machine.num_nodes > 1:
+                raise UsageError("num_nodes is not allowed with a launcher: a run has one machine, or use torchrun")
+            if launching.launcher.shared and (fault := lock_fault(task.path.parent)):
+                raise OrdiscoError(
+                    f"{fault}: two could make the same run; mount it with locks, or use --launcher local"
+                )
+        if not left or not launching.detach:
+            if left:
+                display.message(f"{len(left)} runs" + ("" if at_once is None else f", at most {at_once} at once"))
+            return self.side_by_side(left, display, fabric, launching, at_once, max_steps)
+        jobs = self.jobs(left, launching, max_steps)
+        more = () if max_steps is None else ("--max-steps", str(max_steps))
+        command = Command((*self.words, *more), left[0].path.parent.resolve() / LOG)
+        display.message(f"{len(left)} runs: {launching.launcher.leave(jobs, at_once, command)}")
+        return Made(complete=False)
+
+    def jobs(self, tasks: Sequence[Task], launching: Launching, max_steps: int | None) -> list[Job]:
+        """The tasks as a launcher is given them."""
+        more = () if max_steps is None else ("--max-steps", str(max_steps))
+        machines = [task.row.config.machine for task in tasks]
+        return [
+            Job(task.name, (*self.words, *more, "--job", task.path.name), launching.needs(machine), machine.world)
+            for task, machine in zip(tasks, machines, strict=True)
+        ]
+
     def side_by_side(
-        self, left: Sequence[Task], display: Display, fabric: Fabric, at_once: int, max_steps: int | None
+        self,
+        left: Sequence[Task],
+        display: Display,
+        fabric: Fabric,
+        launching: Launching,
+        at_once: int | None,
+        max_steps: int | None,
     ) -> Made:
         """A process for each."""
         for task in self.tasks:
             if task not in left:
                 self.tell_finished(task, display)
                 self.keep(task, display, fabric)
-        more = [] if max_steps is None else ["--max-steps", str(max_steps)]
-        jobs = [Job(task.name, [*self.child, *more, "--job", task.path.name]) for task in left]
-        display.message(f"{len(jobs)} runs, {at_once} at once")
+        if not left:
+            return Made()
         board = make_board()
         try:
-            ends = run_jobs(jobs, at_once, board)
+            ends = launching.launcher.run(self.jobs(left, launching, max_steps), at_once, board)
         except KeyboardInterrupt:
             raise Interrupted(f"stopped at once, without checkpoints of this moment; {self.go_on}") from None
         finally:
@@ -233,18 +318,25 @@ class Engine:
             raise Interrupted(f"stopped by {ends.stopped_by}, all is saved; {self.go_on}")
         return made
 
-    def job(self, key: str, max_steps: int | None = None) -> None:
-        """In a process of its own: make the task whose directory has this name, tell the parent, stop with it."""
+    def job(self, key: str, max_steps: int | None = None, parent: Parent | None = None) -> None:
+        """For a launcher: make the task whose directory has this name, tell the parent, stop with it."""
         for task in self.tasks:
             if task.path.name == key:
                 break
         else:
             raise UsageError(f"job = {key!r} is not allowed: a run of {self.tasks[0].path.parent}")
-        display, fabric = Relay(sys.stdout), start(task.row.config.machine)
-        with self.ready(task, display, fabric) as run:
-            stop_with_parent(run.stop)
-            if run.go(max_steps):
+        fabric = start(task.row.config.machine)
+        chief = fabric.is_global_zero
+        display = Relay(sys.stdout) if chief else SilentDisplay(sys.stdout)
+        with one_voice(fabric, display):
+            if fabric.broadcast(task.finished):  # by a process that was lost before it could say so
                 self.keep(task, display, fabric)
+                return
+            with self.ready(task, display, fabric) as run:
+                if chief:
+                    (parent or Parent()).stops(run.stop)
+                if run.go(max_steps):
+                    self.keep(task, display, fabric)
 
     def tell_finished(self, task: Task, display: Display) -> None:
         """A run that need not be made."""
@@ -253,7 +345,7 @@ class Engine:
 
 def jobs_at_once(machines: Sequence[MachineSettings], runs: int, fabric: Fabric, asked: int | None) -> int:
     """How many runs at once: as asked, else as many as the cores allow; one after the other on GPUs."""
-    devices = max(machine.devices for machine in machines)
+    devices = max(machine.world for machine in machines)
     if asked is None:
         if devices > 1 or fabric.device.type != "cpu":
             return 1

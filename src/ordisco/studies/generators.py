@@ -33,13 +33,17 @@ GRID = 16  # samples of each class
 
 @dataclass(frozen=True)
 class Judging:
-    """How generators are judged: where files go and judges are kept, and how many points are taken and drawn."""
+    """How generators are judged: where files go and judges are kept, and how many points are taken and drawn.
+
+    `umb_images`: images of the UMB that G is compared with; None: as many as fit into G's bytes.
+    """
 
     out: Path
     judges: Path
     points: int
     drawn: int
     data_dir: Path | None = None
+    umb_images: int | None = None
 
 
 def judge_run(path: Path, how: Judging) -> dict[str, Any]:
@@ -53,7 +57,7 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
     where, judge_accuracy = cached_judge(config, stream, how.judges)
     judge = load_learner(where)
     name = path.resolve().name
-    samples, images = sample_accuracy(learner, judge), seen_images(stream, learner)
+    samples, images = sample_accuracy(learner, judge), seen_images(stream, learner, umb_images=how.umb_images)
     result: dict[str, Any] = {
         "run": name,
         "stream": config.stream_name,
@@ -71,7 +75,8 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
     }
     write_atomically(how.out / f"{name}.json", json_bytes(result, indent=1))
     if how.drawn:
-        draw_features(how.out / f"{name}-tsne.png", learner, judge, images, how.drawn)
+        title = "UMB" if how.umb_images else "UMB of G's bytes"
+        draw_features(how.out / f"{name}-tsne.png", learner, judge, images, how.drawn, title)
     labels = sorted(learner.classes)
     grid = learner.sample(torch.tensor(labels).repeat_interleave(GRID), seed=1).cpu()
     rows = [stream.dataset.classes[label] for label in labels]
@@ -79,14 +84,16 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
     return result
 
 
-def draw_features(path: Path, learner: Learner, judge: Learner, images: Images, count: int, seed: int = 0) -> None:
+def draw_features(
+    path: Path, learner: Learner, judge: Learner, images: Images, count: int, title: str, seed: int = 0
+) -> None:
     """The picture of `count` training images, of a UMB thinned in the same proportion, and of as many from G."""
     real = some(images.train, count, seed)
     remembered = some(images.umb, round(len(real) / len(images.train) * len(images.umb)), seed + 1)
     generated = generate(learner, len(real), seed)
     features = [judge.features(part).cpu().numpy() for part in (real, remembered, generated)]
-    title = f"UMB of G's bytes: {len(images.umb):,} of {len(images.train):,} images"
-    draw_tsne(path, features[0], features[1], features[2], title, seed)
+    held = f"{title}: {len(images.umb):,} of {len(images.train):,} images"
+    draw_tsne(path, features[0], features[1], features[2], held, seed)
 
 
 def summary(results: Sequence[dict[str, Any]]) -> TextTable:

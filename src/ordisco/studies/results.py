@@ -32,14 +32,17 @@ class Results:
         """Where the result of a row belongs."""
         return self.path / f"{row.key}.json"
 
-    def read(self, row: Row) -> Result | None:
-        """The result of a row, None if there is none; one that was judged serves for one that need not be."""
+    def there(self, row: Row) -> Path | None:
+        """The file of a row's result, None if there is none; one that was judged serves for one that need not be."""
         key = row.shared_key
-        for name in (f"{key}{JUDGED}",) if row.judged else (f"{key}{JUDGED}", key):
-            file = self.path / f"{name}.json"
-            if file.exists():
-                return read_result(file)
-        return None
+        names = (f"{key}{JUDGED}",) if row.judged else (f"{key}{JUDGED}", key)
+        files = (self.path / f"{name}.json" for name in names)
+        return next((file for file in files if file.exists()), None)
+
+    def read(self, row: Row) -> Result | None:
+        """The result of a row, None if there is none."""
+        file = self.there(row)
+        return None if file is None else read_result(file)
 
     def read_all(self, rows: Iterable[Row]) -> list[tuple[Row, Result]]:
         """The rows that have a result, with it."""
@@ -84,9 +87,14 @@ def outcome_of(directory: RunDirectory) -> Result:
         "mean_accuracy": sum(accuracies) / len(accuracies),
         "accuracies": accuracies,
         "pseudo_label_accuracies": [record.pseudo_label_accuracy for record in records],
+        "trusted_shares": [record.trusted_share for record in records],
+        "trusted_accuracies": [record.trusted_accuracy for record in records],
+        "penalty_ratios": [record.penalty_ratio for record in records],
         "generated_accuracies": [record.generated_accuracy for record in records],
         "kept_bytes": records[-1].kept_bytes,
         "kept": records[-1].kept,
+        "increment_seconds": [record.seconds for record in records],
+        "kept_by_increment": [record.kept for record in records],
         "peak_memory_bytes": records[-1].peak_memory_bytes,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shlex
@@ -12,7 +13,7 @@ from typing import Any
 
 from ordisco.errors import UsageError, shown
 from ordisco.runs.config import RunConfig
-from ordisco.runs.presets import preset_of
+from ordisco.runs.presets import LEADING, flat, preset_of
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.machine import COMPUTING
 from ordisco.streams.catalogue import STREAMS, stream_settings
@@ -53,7 +54,7 @@ class Row:
         precision = config.machine.precision
         return settings if precision == "32-true" else settings | {"precision": precision}
 
-    @property
+    @functools.cached_property
     def shared_key(self) -> str:
         """A readable name and a digest, which rows with the same settings share, judged or not."""
         config = self.config
@@ -80,8 +81,18 @@ class Row:
         """The words after `ordisco run`: what differs from what the stream, the method and the preset give."""
         config, base = self.config, base_of(self.config)
         stream = differing(vars(config.stream), vars(base.stream))
-        arriving = RunConfig.resolve(stream_word(config), config.method, config.preset, self.seed, **stream)
-        learner = differing(flat(config.learner), flat(arriving.learner))
+
+        def given(changes: Mapping[str, Any]) -> dict[str, Any]:
+            word, method = stream_word(config), config.method
+            return flat(RunConfig.resolve(word, method, config.preset, self.seed, **{**stream, **changes}).learner)
+
+        mine, usual = flat(config.learner), given({})
+        leading = {
+            name: mine[name]
+            for name, following in LEADING.items()
+            if mine[name] != usual[name] or any(mine[f] is None and usual[f] is not None for f in following)
+        }
+        learner = {**leading, **differing(mine, given(leading))}
         machine = differing(vars(config.machine), vars(base.machine))
         changes = {**stream, **learner, **{name: machine[name] for name in COMPUTING if name in machine}}
         words = [stream_word(config), "--method", config.method, "--seed", str(self.seed)]
@@ -175,8 +186,3 @@ def options(changes: Mapping[str, Any]) -> list[str]:
 def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """The values that are not the usual ones."""
     return {name: value for name, value in values.items() if value != usual[name]}
-
-
-def flat(settings: LearnerSettings) -> dict[str, Any]:
-    """The settings of all groups by their names."""
-    return {name: value for group in settings.to_dict().values() for name, value in group.items()}

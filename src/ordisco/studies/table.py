@@ -16,6 +16,7 @@ from ordisco.studies.study import Row, Study, stream_title
 from ordisco.words import duration, percent_mean, size
 
 NONE = "—"
+SHARES = ("pseudo_label_accuracies", "trusted_shares", "trusted_accuracies", "generated_accuracies")
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,9 @@ def table_of(
         f"{what} − {reference}, points [95 % CI]",
         f"gap {reference} → {ceiling} closed (seeds)",
         "pseudo-labels",
+        "trusted",
+        "right of these",
+        "penalty / loss",
         "samples by judge",
         "time",
         "kept",
@@ -124,7 +128,9 @@ def table_of(
 def cells(group: Group, low: Group | None, high: Group | None, over: Span | None, times: bool) -> list[str]:
     """One line of the table."""
     scores = group.scores(over)
-    pseudo, judged = group.last_of("pseudo_label_accuracies"), group.last_of("generated_accuracies")
+    of_seeds = {name: group.last_of(name) for name in SHARES}
+    pseudo, trusted, right, judged = (percent_mean(of_seeds[name]) if of_seeds[name] else NONE for name in SHARES)
+    ratios = group.last_of("penalty_ratios")
     return [
         group.name,
         str(len(scores)),
@@ -132,8 +138,11 @@ def cells(group: Group, low: Group | None, high: Group | None, over: Span | None
         percent_mean(list(group.values("mean_accuracy").values())),
         difference_cell(scores, low.scores(over)) if low is not None and low is not group else NONE,
         gap_cell(group, low, high, over),
-        percent_mean(pseudo) if pseudo else NONE,
-        percent_mean(judged) if judged else NONE,
+        pseudo,
+        trusted,
+        right,
+        f"{statistics.geometric_mean(ratios):.1e}".replace("-", "−") if ratios else NONE,
+        judged,
         duration(statistics.fmean(group.values("seconds").values())) if times else NONE,
         size(max(group.values("kept_bytes").values())),
     ]

@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ordisco.settings.learner import UnlabeledSettings
+
 
 class Views(NamedTuple):
     """The images (n, c, h, w) to be classified by the student and by the teacher."""
@@ -46,11 +48,18 @@ class Classifier(Protocol):
 class UnlabeledLoss(Protocol):
     """One unlabelled loss: the views it wants, and its value given their logits."""
 
+    @property
+    def weight(self) -> float:
+        """Its weight after the ramp."""
+
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
         """The images that the student and the teacher are to classify."""
 
     def targets(self, student: Logits, teacher: Logits) -> Tensor | None:
         """Class probabilities (n, k) that may be aligned; None where the loss has no such target."""
+
+    def trusted(self, targets: Tensor | None) -> Tensor | None:
+        """Which targets (n,) it believes; None where it believes all."""
 
     def loss(self, student: Logits, targets: Tensor | None) -> Tensor:
         """The loss of each image (n,), with a gradient to the student's logits only."""
@@ -68,7 +77,16 @@ def given(targets: Tensor | None) -> Tensor:
     return targets
 
 
+def confident(targets: Tensor, threshold: float) -> Tensor:
+    """Where the most likely class is likely enough."""
+    return targets.max(1).values >= threshold
+
+
 def confident_cross_entropy(logits: Tensor, targets: Tensor, threshold: float) -> Tensor:
     """Cross entropy with the targets' most likely class, 0 where that is not likely enough."""
-    confidence, label = targets.max(1)
-    return F.cross_entropy(logits, label, reduction="none") * (confidence >= threshold)
+    return F.cross_entropy(logits, targets.argmax(1), reduction="none") * confident(targets, threshold)
+
+
+def weight_of(settings: UnlabeledSettings, published: float) -> float:
+    """The weight that the settings give, or the loss's own."""
+    return published if settings.consistency_weight is None else settings.consistency_weight

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ordisco.maths.unlabeled.base import Augment, Classifier, Logits, Views
+from ordisco.maths.unlabeled.base import Augment, Classifier, Logits, Views, weight_of
 from ordisco.nets.modes import running
 from ordisco.settings.fields import Settings, setting
 from ordisco.settings.learner import UnlabeledSettings
@@ -16,17 +16,18 @@ from ordisco.settings.learner import UnlabeledSettings
 
 @dataclass(frozen=True)
 class VAT(Settings):
-    """KL(p(x) ‖ p(x + r)) for the r of length ε that changes C most, plus entropy (Miyato et al. 2018)."""
+    """KL(p(x) ‖ p(x + r)) for the r of length ε that changes C most, with or without entropy (Miyato et al. 2018)."""
 
+    weight: float = setting(0.3, "Oliver et al.", low=0.0)
     epsilon: float = setting(1.0, "length of the adversarial step, images in [-1, 1]", low=0.0)
     xi: float = setting(1e-2, "length of the step that finds its direction", low=1e-6)
     iterations: int = setting(1, "power iterations", low=1)
-    entropy: float = setting(1.0, "weight of the entropy term", low=0.0)
+    entropy: float = setting(0.0, "weight of the entropy term; 0 as Oliver et al. report VAT, 1 is VAT+EntMin", low=0.0)
 
     @classmethod
     def of(cls, settings: UnlabeledSettings) -> VAT:
         """As the settings say."""
-        return cls(epsilon=settings.vat_epsilon)
+        return cls(weight_of(settings, cls.weight), epsilon=settings.vat_epsilon, entropy=settings.vat_entropy)
 
     def views(self, x: Tensor, augment: Augment, classifier: Classifier) -> Views:
         """A weak view and its adversarial neighbour, both for the student."""
@@ -51,6 +52,9 @@ class VAT(Settings):
 
     def targets(self, student: Logits, teacher: Logits) -> None:
         """None: p(x) is compared with p(x + r) as it is."""
+
+    def trusted(self, targets: Tensor | None) -> None:
+        """All."""
 
     def loss(self, student: Logits, targets: Tensor | None = None) -> Tensor:
         """KL to the adversarial view, whose target p(x) is constant, plus entropy, whose p(x) is not."""

@@ -12,25 +12,50 @@ from collections.abc import Callable
 
 import pytest
 
+import ordisco
 from conftest import record_of
 from ordisco.cli import main
 from ordisco.errors import UsageError
+from ordisco.launchers import relay, worker
+from ordisco.launchers.base import ATTEMPTS, Command, Ends, Job
+from ordisco.launchers.local import Local
+from ordisco.launchers.relay import Parent
+from ordisco.launchers.worker import Maker
 from ordisco.machine import cores as machine
 from ordisco.machine.cores import usual_jobs
 from ordisco.report.board import LiveBoard, NamedDisplay, PlainBoard
+from ordisco.runs.directory import BUSY
 from ordisco.runs.presets import preset_threads
 from ordisco.runs.signals import StopRequest
 from ordisco.settings.machine import MachineSettings
-from ordisco.studies import engine, workers
 from ordisco.studies.engine import jobs_at_once
-from ordisco.studies.workers import Ends, Job, Relay, run_jobs, stop_with_parent
 from tiny import arguments, assert_same_outcome, call, one_line, without_figures
 
-TELL = "import json, sys\ntell = lambda *a: print(json.dumps({'call': a[0], 'arguments': a[1:]}), flush=True)\n"
+PROGRAM = """
+import json, sys
 
 
-def job(name: str, code: str) -> Job:
-    return Job(name, [sys.executable, "-c", TELL + code])
+class Fail(Exception):
+    pass
+
+
+def tell(*a):
+    print(json.dumps({"call": a[0], "arguments": a[1:]}), flush=True)
+
+
+def fail(*end):
+    raise Fail(*end)
+
+
+if sys.argv[1:] != ["worker"]:
+    exec(sys.argv[1])
+for line in iter(sys.stdin.readline, ""):
+    try:
+        exec(json.loads(line)[0])
+        tell("end", 0, "")
+    except Fail as end:
+        tell("end", *end.args)
+"""
 
 
 @pytest.mark.parametrize(
@@ -57,20 +82,30 @@ def test_threads_are_shared_by_jobs_but_results_of_small_presets_do_not_depend_o
     assert [preset_threads("small", count) for count in (1, 2)] == [preset_threads("demo", 3), 1] == [1, 1]
 
 
-@pytest.mark.slow
-def test_all_jobs_are_made_so_many_at_once_and_told_by_name(tmp_path):
+@pytest.fixture(autouse=True)
+def program(tmp_path, monkeypatch):
+    """A worker without torch: the words of a job are code that it runs."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    monkeypatch.setattr(worker, "PROGRAM", (sys.executable, str(tmp_path / "program.py")))
+
+
+def run_jobs(jobs: dict[str, str], at_once: int, board: PlainBoard) -> Ends:
+    return Local().run([Job(name, (code,)) for name, code in jobs.items()], at_once, board)
+
+
+def test_all_jobs_are_made_so_many_at_once_and_processes_are_kept(tmp_path):
     log = tmp_path / "log"
 
     def code(name: str) -> str:
         note = f"open({str(log)!r}, 'a').write"
         return (
-            f"import time\n{note}('+')\ntell('start', 'ST on digits', 2, 4, 0)\ntell('step', 1, 2, {{}}, 9.0)\n"
+            f"import time, os\n{note}('+')\ntell('start', 'ST on digits', 2, 4, 0)\ntell('step', 1, 2, {{}}, 9.0)\n"
             f"print('stray')\ntime.sleep(0.3)\ntell('increment_done', {record_of(1, 0.5).to_dict()})\n"
-            f"tell('message', 'so {name}')\n{note}('-')\n"
+            f"tell('message', 'so {name}')\ntell('message', f'by {{os.getpid()}}')\n{note}('-')\n"
         )
 
     out = io.StringIO()
-    ends = run_jobs([job(name, code(name)) for name in "abc"], 2, PlainBoard(out))
+    ends = run_jobs({name: code(name) for name in "abcd"}, 2, PlainBoard(out))
     assert (ends.failures, ends.stopped_by) == ({}, None)
     depth, deepest = 0, 0
     for sign in log.read_text():
@@ -79,42 +114,73 @@ def test_all_jobs_are_made_so_many_at_once_and_told_by_name(tmp_path):
     assert (depth, deepest) == (0, 2)
     lines = out.getvalue().splitlines()
     assert "stray" not in lines
-    for name in "abc":
-        assert [line for line in lines if line.startswith(f"{name}: ")] == [
+    for name in "abcd":
+        assert [line for line in lines if line.startswith(f"{name}: ") and "by" not in line] == [
             f"{name}: ST on digits: 2 increments of 4 steps",
             f"{name}: increment 1/2  accuracy 50.0 %  1.0 s",
             f"{name}: so {name}",
         ]
+    assert len({line.split("by ")[1] for line in lines if "by " in line}) == 2  # four jobs
 
 
 def test_a_job_that_fails_is_one_line_and_the_others_go_on(capsys):
     bad = {
-        "told": "print('ordisco: warning: w\\nordisco: error: no room', file=sys.stderr); sys.exit(1)",
-        "stopped": "print('ordisco: stopped by SIGTERM', file=sys.stderr); sys.exit(130)",
-        "killed": "import os; os.kill(os.getpid(), 9)",
-        "fault": "1 / 0",
+        "told": "print('ordisco: warning: w', file=sys.stderr, flush=True); fail(1, 'no room')",
+        "stopped": "fail(130, 'stopped by SIGTERM')",
+        "fault": "fail(1, 'ZeroDivisionError: division by zero'); sys.exit(1)",
         "silent": "sys.exit(3)",
     }
     out = io.StringIO()
-    ends = run_jobs(
-        [*(job(name, code) for name, code in bad.items()), job("good", "tell('message', 'm')")], 3, PlainBoard(out)
-    )
+    ends = run_jobs({**bad, "good": "tell('message', 'm')"}, 3, PlainBoard(out))
     assert ends.failures == {
         "told": "no room",
         "stopped": "stopped by SIGTERM",
-        "killed": "ended by SIGKILL",
         "fault": "ZeroDivisionError: division by zero",
         "silent": "exit code 3",
     }
     assert sorted(out.getvalue().splitlines()) == sorted(
         ["good: m", *(f"{name}: failed: {reason}" for name, reason in ends.failures.items())]
     )
-    err = capsys.readouterr().err
-    assert "ordisco: warning: w\n" in err
-    assert err.count("Traceback") == 1  # of the program's own fault
+    assert capsys.readouterr().err == "ordisco: warning: w\n"
 
 
-WAITING = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntell('message', 'ready')\n"
+def test_a_job_whose_process_is_lost_is_made_again_but_not_for_ever(tmp_path):
+    once, always = tmp_path / "once", tmp_path / "always"
+    code = "import os\nfile = open({!r}, 'a')\nfile.write('x')\nfile.close()\n{}"
+    kill = "os.kill(os.getpid(), 9)"
+    jobs = {
+        "once": code.format(str(once), f"if os.path.getsize({str(once)!r}) < 2: {kill}"),
+        "always": code.format(str(always), kill),
+        "good": "tell('message', 'm')",
+    }
+    out = io.StringIO()
+    ends = run_jobs(jobs, 1, PlainBoard(out))
+    assert ends.failures == {"always": "ended by SIGKILL"}
+    assert (once.read_text(), always.read_text()) == ("xx", "x" * ATTEMPTS)
+    lines = out.getvalue().splitlines()
+    assert lines.count("once: lost (ended by SIGKILL), made again from its last checkpoint") == 1
+    assert lines[-1] == "good: m"
+
+
+def test_a_data_parallel_run_has_a_process_of_its_own():
+    code = "tell('message', ' '.join(sys.argv[2:])); print('ordisco: error: no room', file=sys.stderr); sys.exit(1)"
+    out = io.StringIO()
+    ends = Local().run([Job("a", (code, "--job", "a"), processes=2)], 1, PlainBoard(out))
+    assert ends.failures == {"a": "no room"}
+    assert out.getvalue().splitlines()[0] == "a: --job a"
+
+
+def test_a_lock_is_waited_for_where_a_machine_may_be_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "BUSY_SECONDS", 0.01)
+    file = tmp_path / "tries"
+    code = f"file = open({str(file)!r}, 'a+')\nfile.write('x')\nfile.flush()\nif file.tell() < 4: fail(1, '{BUSY} it')"
+    assert Maker().surely(Job("a", (code,)), lambda *_: None, lambda: False).reason == f"{BUSY} it"
+    maker = Maker(patience=30.0)
+    assert maker.surely(Job("a", (code,)), lambda *_: None, lambda: False).kind == "done"
+    maker.close()
+
+
+WAITING = "tell('message', 'ready')\n"
 
 
 class Signals(PlainBoard):
@@ -132,53 +198,62 @@ class Signals(PlainBoard):
 
 
 def test_a_signal_ends_the_input_of_all_and_no_further_job_begins():
-    code = WAITING + "sys.stdin.read()\nprint('ordisco: stopped', file=sys.stderr)\nsys.exit(130)"
-    ends = run_jobs([job("a", code), job("b", "tell('message', 'never')")], 1, Signals(1))
+    code = WAITING + "sys.stdin.read()\nfail(130, 'stopped')"
+    ends = run_jobs({"a": code, "b": "tell('message', 'never')"}, 1, Signals(1))
     assert (ends.failures, ends.stopped_by) == ({}, "Ctrl-C")
 
 
 def test_a_job_that_cannot_save_when_asked_to_stop_is_a_failure():
-    code = WAITING + "sys.stdin.read()\nprint('ordisco: error: disk full', file=sys.stderr)\nsys.exit(1)"
-    board = Signals(1)
-    ends = run_jobs([job("a", code)], 1, board)
+    ends = run_jobs({"a": WAITING + "sys.stdin.read()\nfail(1, 'disk full')"}, 1, Signals(1))
     assert ends.failures == {"a": "disk full"}
 
 
 def test_a_second_signal_ends_all_at_once():
-    code = WAITING + "import time\ntime.sleep(60)"
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([job("a", code)], 1, Signals(2))
+        run_jobs({"a": WAITING + "import time\ntime.sleep(60)"}, 1, Signals(2))
     assert time.monotonic() - start < 30
 
 
 def test_a_run_stops_with_its_parent():
     reading, writing = os.pipe()
-    stop = StopRequest()
-    stop_with_parent(stop, reading)
-    assert stop.reason is None
+    first, second = StopRequest(), StopRequest()
+    parent = Parent(reading)
+    os.write(writing, b'["resume", "a"]\n["res')
+    assert next(parent.jobs()) == ["resume", "a"]
+    parent.stops(first)
+    assert first.reason is None
     os.close(writing)
-    wait_until(lambda: stop.reason is not None)
-    assert stop.reason == "the program that started it"
+    wait_until(lambda: first.reason is not None)
+    assert first.reason == "the program that started it"
+    parent.stops(second)  # a run that begins afterwards
+    assert second.reason == first.reason
     os.close(reading)
 
 
 def test_a_relay_tells_what_a_board_repeats():
     pipe, out = io.StringIO(), io.StringIO()
-    relay, row = Relay(pipe), PlainBoard(out).row("a")
-    relay.start("ST on digits", 2, [3, 6], 1)
-    relay.step(1, 2, {"supervised": 0.5}, 100.0)
-    relay.increment_done(record_of(1, 0.25, seconds=2.0))
-    relay.message("zwölf")
+    sender, row = relay.Relay(pipe), PlainBoard(out).row("a")
+    sender.start("ST on digits", 2, [3, 6], 1)
+    sender.step(1, 2, {"supervised": 0.5}, 100.0)
+    sender.increment_done(record_of(1, 0.25, seconds=2.0))
+    sender.message("zwölf")
     for line in pipe.getvalue().splitlines():
         event = json.loads(line)
-        assert event["call"] in workers.CALLS
-        workers.tell(row, event["call"], event["arguments"])
+        assert event["call"] in relay.CALLS
+        relay.show(row, event["call"], event["arguments"])
     assert out.getvalue().splitlines() == [
         "a: ST on digits: 2 increments of 3 to 6 steps, going on after step 1 of 9",
         "a: increment 1/2  accuracy 25.0 %  2.0 s",
         "a: zwölf",
     ]
+
+
+def test_what_is_left_goes_on_without_the_command(tmp_path):
+    log = tmp_path / "runs" / "log.txt"
+    told = Local().leave([], None, Command(("--version",), log))
+    wait_until(lambda: log.exists() and log.read_text() == f"{ordisco.__version__}\n")
+    assert f"writes to {log}; stop it with: kill " in told
 
 
 def test_a_terminal_shows_a_bar_for_each_run():
@@ -208,6 +283,7 @@ def test_a_terminal_shows_a_bar_for_each_run():
 @pytest.mark.slow
 def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path, capsys, monkeypatch):
     """Stopped in the middle and resumed, every run is what it is alone."""
+    monkeypatch.setattr(worker, "PROGRAM", (sys.executable, "-m", "ordisco"))
     both, alone = tmp_path / "both", tmp_path / "alone"
     options = ("--method", "ordisco", "--method", "smb")
     without_figures(monkeypatch)
@@ -232,11 +308,11 @@ def test_what_failed_is_told_with_the_way_to_go_on(tmp_path, capsys, monkeypatch
     path = tmp_path / "both"
     seen: list[Job] = []
 
-    def some(jobs: list[Job], at_once: int, board: object) -> Ends:
+    def some(self: Local, jobs: list[Job], at_once: int, board: object) -> Ends:
         seen.extend(jobs)
         return Ends({"smb-seed0": "disk full", "st-seed0": "disk full"})
 
-    monkeypatch.setattr(engine, "run_jobs", some)
+    monkeypatch.setattr(Local, "run", some)
     options = ("--method", "st", "--method", "smb", "--jobs", "7", "--max-steps", "3")
     code, out, err = call(capsys, *arguments(path, *options))
     assert (code, out) == (1, "2 runs, 2 at once\n")
@@ -245,7 +321,7 @@ def test_what_failed_is_told_with_the_way_to_go_on(tmp_path, capsys, monkeypatch
         f"go on with: ordisco resume {path}"
     )
     assert [job.name for job in seen] == ["st-seed0", "smb-seed0"]
-    assert seen[1].command[1:] == ["-m", "ordisco", "resume", str(path), "--max-steps", "3", "--job", "smb-seed0"]
+    assert seen[1].words == ("resume", str(path), "--max-steps", "3", "--job", "smb-seed0")
 
 
 def interrupt_after_an_increment(patch: pytest.MonkeyPatch) -> None:
@@ -282,8 +358,8 @@ def test_wrong_numbers_of_jobs(tmp_path, capsys, options, message):
 
 def test_a_job_that_does_not_belong_to_the_comparison(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *args: None)
-    assert call(capsys, *arguments(tmp_path, "--method", "st", "--method", "smb", "--max-steps", "1"))[0] == 0
-    code, _, err = call(capsys, "resume", tmp_path, "--job", "jt-seed0")
+    assert call(capsys, *arguments(tmp_path / "both", "--method", "st", "--method", "smb", "--max-steps", "1"))[0] == 0
+    code, _, err = call(capsys, "resume", tmp_path / "both", "--job", "jt-seed0")
     assert code == 2
     assert "job = 'jt-seed0' is not allowed" in one_line(err)
 

@@ -1,0 +1,149 @@
+"""One step of all networks, shared by processes: each takes its rows of the mini-batch, and all get all outputs.
+
+While `shared_out` lasts, a call of C's features, of G or of D computes this process's rows only. Losses, targets and
+random draws stay outside: every process makes them for the whole mini-batch, from the same numbers. Batch norm uses
+the statistics of the whole mini-batch, dropout the rows of the mask that one process would draw. So a step is that of
+one process, up to rounding, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ordisco.machine.group import Group, put_together, share_out
+from ordisco.nets.networks import Networks
+
+
+@contextmanager
+def shared_out(nets: Networks, group: Group) -> Iterator[None]:
+    """Have the calls of all networks made by the processes together; nothing is changed where there is only one."""
+    if group.size == 1:
+        yield
+        return
+    with ExitStack() as stack:
+        for name, network in nets.named():
+            whole = network.module.features if name in ("C", "teacher") else network.module
+            assert isinstance(whole, nn.Module)
+            stack.enter_context(_shared(whole, group))
+        yield
+
+
+class _Call:
+    """The call under way: which rows of how many this process computes."""
+
+    def __init__(self, group: Group) -> None:
+        self.group, self.count = group, 0
+
+    def begin(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        self.count = len(inputs[0])
+        return tuple(share_out(x, self.group) for x in inputs)
+
+    def end(self, module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> Tensor:
+        return put_together(out, self.count, self.group)
+
+
+@contextmanager
+def _shared(module: nn.Module, group: Group) -> Iterator[None]:
+    call = _Call(group)
+    hooks = [module.register_forward_pre_hook(call.begin), module.register_forward_hook(call.end)]
+    changed: list[nn.Module] = []
+    for part in module.modules():
+        if isinstance(part, _BatchNorm):
+            part.forward = partial(batch_norm, part, group)  # type: ignore[method-assign]
+        elif isinstance(part, nn.Dropout):
+            part.forward = partial(_dropout, part, call)  # type: ignore[method-assign]
+        else:
+            continue
+        changed.append(part)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for part in changed:
+            del part.forward
+
+
+def _dropout(layer: nn.Dropout, call: _Call, x: Tensor) -> Tensor:
+    """Dropout by this process's rows of the whole mini-batch's mask."""
+    if not layer.training or layer.p == 0:
+        return x
+    shape, dense = (call.count, *x.shape[1:]), x.stride(0) == math.prod(x.shape[1:])
+    # in the layout of x, so that the mask is the one of one process
+    mask = x.new_empty_strided(shape, x.stride()) if dense else x.new_empty(shape)
+    return x * mask.bernoulli_(1 - layer.p).div_(1 - layer.p)[call.group.rows(call.count)]
+
+
+def batch_norm(layer: _BatchNorm, group: Group, x: Tensor) -> Tensor:
+    """Batch norm over the rows of all processes; torch's own works on CUDA only."""
+    if not layer.training:
+        return type(layer).forward(layer, x)
+    mean, variance, count = moments(x, group)
+    if layer.track_running_stats and layer.running_mean is not None and layer.running_var is not None:
+        momentum = layer.momentum
+        assert momentum is not None and layer.num_batches_tracked is not None
+        layer.num_batches_tracked.add_(1)
+        layer.running_mean.lerp_(mean, momentum)
+        layer.running_var.lerp_(variance * (count / max(1, count - 1)), momentum)
+    parameters = (layer.weight, layer.bias, mean, variance, layer.eps, count, group)
+    out: Tensor = _BatchNormOfAll.apply(x, *parameters)  # type: ignore[no-untyped-call]
+    return out
+
+
+@torch.no_grad()
+def moments(x: Tensor, group: Group) -> tuple[Tensor, Tensor, int]:
+    """Mean and variance of each channel over the rows of all processes, and how many values that are."""
+    channels, values = x.shape[1], x.numel() // x.shape[1]
+    parts = torch.zeros(group.size, 3, channels, dtype=torch.float32, device=x.device)
+    if values:
+        variance, mean = torch.var_mean(x.float(), [dim for dim in range(x.dim()) if dim != 1], correction=0)
+        parts[group.rank] = torch.stack([torch.full_like(mean, values), mean, variance])
+    group.sum_(parts)
+    counts, means, variances = parts.unbind(1)
+    weights = counts / counts.sum(0)
+    mean = (weights * means).sum(0)
+    return mean, (weights * (variances + (means - mean).square())).sum(0), int(counts[:, 0].sum())
+
+
+class _BatchNormOfAll(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        mean: Tensor,
+        variance: Tensor,
+        eps: float,
+        count: int,
+        group: Group,
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, mean, variance)
+        ctx.eps, ctx.count, ctx.group = eps, count, group
+        return torch.batch_norm(x, weight, bias, mean, variance, False, 0.0, eps, False)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, variance = ctx.saved_tensors
+        group: Group = ctx.group
+        # as if mean and variance were constants; then what goes through them, of all processes
+        direct, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
+            gradient, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
+        )
+        sums = group.sum_(torch.stack([of_weight, of_bias])) / ctx.count
+        inverse = (variance + ctx.eps).rsqrt()
+        scale = inverse if weight is None else inverse * weight
+        slope = scale * sums[0] * inverse
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        through = torch.addcmul((scale * sums[1] - slope * mean).view(shape), x, slope.view(shape))
+        if weight is None:
+            return direct - through, None, None, None, None, None, None, None
+        return direct - through, of_weight, of_bias, None, None, None, None, None

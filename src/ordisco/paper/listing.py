@@ -1,0 +1,51 @@
+"""The list of items: what each shows, what it would cost at each scale, how much of it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ordisco.paper.cost import cost_of
+from ordisco.paper.items import items
+from ordisco.paper.place import Place, missing
+from ordisco.paper.scales import Plan, scales
+from ordisco.report.table import TextTable
+from ordisco.words import duration
+
+
+def listing(out: Path, seeds: int | None = None) -> list[dict[str, Any]]:
+    """An entry for each item, and one for all together, whose runs they share."""
+    plans = {name: Plan.of(name, seeds) for name in scales()}
+    found = []
+    for name, chosen in {**{item.name: [item] for item in items().values()}, "all": list(items().values())}.items():
+        entry: dict[str, Any] = {
+            "item": name,
+            "title": chosen[0].title if name != "all" else "every item",
+            "scales": {},
+        }
+        for scale, plan in plans.items():
+            rows = plan.rows(chosen)
+            left = missing(rows, Place(out / scale, out / scale / "items"))
+            cost = cost_of(rows, plan, out)
+            entry["scales"][scale] = {
+                "runs": len(rows),
+                "done": len(rows) - len(left),
+                "seconds": round(cost.seconds),
+                "counted": cost.counted,
+                "seconds_left": round(cost_of(left, plan, out).seconds),
+            }
+        found.append(entry)
+    return found
+
+
+def table(entries: list[dict[str, Any]]) -> TextTable:
+    """The list for people: runs done and time of each scale."""
+    header = ("item", *scales())
+    rows = []
+    for entry in entries:
+        cells = []
+        for at in entry["scales"].values():
+            time = duration(at["seconds"]) + (" (GPU)" if at["counted"] else "")
+            cells.append(f"{at['done']}/{at['runs']}, {time}")
+        rows.append((f"{entry['item']}: {entry['title']}", *cells))
+    return TextTable(header, tuple(rows), (len(rows) - 1,))
