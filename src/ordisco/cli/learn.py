@@ -69,14 +69,15 @@ def run(args: argparse.Namespace) -> None:
             raise UsageError(
                 f"{name} = {value!r} is only for a new model: that of {args.model} is {getattr(about, name)!r}"
             )
-    listing = listing_of(args.delivery)  # what is no delivery makes no model
-    side = about.side or side_for(shorter_sides(listing.paths))
+    side = about.side
+    if side is None:  # also, what is no delivery makes no model
+        side = side_for(shorter_sides(listing_of(args.delivery).paths))
     machine = MachineSettings(accelerator=args.accelerator, threads=args.threads or threads_for(side))
     model = Model.create(args.model, machine=machine, **first) if new else Model.open(args.model, machine)
     display = SilentDisplay(sys.stdout) if args.json else make_display()
     try:
         record = model.learn(
-            listing,
+            args.delivery,
             steps=args.steps,
             minutes=args.minutes,
             holdout=args.holdout,

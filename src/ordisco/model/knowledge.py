@@ -43,7 +43,7 @@ def make_learner(about: About, capacity: int, steps: int, fabric: Fabric) -> Lea
         method(about.method),
         capacity,
         about.image_shape,
-        about.settings.replace(steps=steps),
+        about.settings.replace(steps=steps, epochs=None, joint_steps=None),
         seed=about.seed,
         translate=OWN.shift(about.side),
         flip=about.flip,

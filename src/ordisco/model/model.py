@@ -29,7 +29,7 @@ from ordisco.model.delivery import Delivery, from_arrays
 from ordisco.model.directory import ModelDirectory
 from ordisco.model.knowledge import Knowledge, to_version
 from ordisco.model.learning import Options, Plan
-from ordisco.model.listing import Listing, listing_of
+from ordisco.model.listing import listing_of
 from ordisco.model.overview import overview
 from ordisco.model.reading import read_delivery
 from ordisco.model.stored import settled, stored, undone
@@ -201,9 +201,7 @@ class Model:
         if paths is not None:
             if labels is not None or len(paths) > 1:
                 raise OrdiscoError("give one folder or CSV file without labels, or arrays with labels")
-            images = listing_of(paths[0])
-        if isinstance(images, Listing):
-            return read_delivery(images, about, work, seed, display)
+            return read_delivery(listing_of(paths[0]), about, work, seed, display)
         pixels = images_of(images)
         if not len(pixels):
             raise OrdiscoError("the delivery has no images")

@@ -15,6 +15,7 @@ from ordisco.streams.stream import Increment
 
 SHOW_SECONDS, SAVE_SECONDS = 0.2, 60.0
 REST = 10  # steps; each image that is drawn maps 64 kB of its file into memory
+A_PART = 256  # images taken from their file at once
 IMPORTANCE_IMAGES = 2_000  # unlabelled images of a delivery that D's importances (Eq. 10) are measured on, at most
 
 
@@ -46,8 +47,7 @@ def train(
     except KeyboardInterrupt:
         raise Interrupted(f"stopped at once; {go_on}") from None
     check_weights(learner)
-    learner.increment = sampled(increment)
-    work.rest()
+    learner.increment = sampled(increment, work)
     learner.finish()
     return seconds + time.monotonic() - started
 
@@ -66,11 +66,15 @@ def check_weights(learner: Learner) -> None:
             raise NonFiniteError(f"{name} is not finite after the last step, though the losses were: lower the rates")
 
 
-def sampled(increment: Increment) -> Increment:
+def sampled(increment: Increment, work: Work) -> Increment:
     """All labelled images, and so many unlabelled ones, evenly spaced, that importances take no hours."""
     unlabeled = torch.where(increment.labels < 0)[0]
     if len(unlabeled) <= IMPORTANCE_IMAGES:
         return increment
     chosen = unlabeled[torch.linspace(0, len(unlabeled) - 1, IMPORTANCE_IMAGES).long()]
     kept = torch.cat([torch.where(increment.labels >= 0)[0], chosen])
-    return Increment(increment.images[kept], increment.labels[kept])
+    parts = []
+    for some in kept.split(A_PART):
+        parts.append(increment.images[some])
+        work.rest()
+    return Increment(torch.cat(parts), increment.labels[kept])
