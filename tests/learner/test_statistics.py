@@ -89,3 +89,10 @@ def test_every_method_predicts_after_one_step():
         assert not torch.equal(
             learner.state.nets.teacher.flat.buffers, make_learner(name, num_classes=3).state.nets.teacher.flat.buffers
         )
+
+
+def test_between_two_mini_batches_memory_can_be_given_back():
+    learner, calls = make_learner("smb", num_classes=3, statistics=5), []
+    learner.begin(TASK)
+    learner.finish(lambda: calls.append(1))
+    assert len(calls) == 5

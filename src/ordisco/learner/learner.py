@@ -5,7 +5,7 @@ What it does is in `step.py` and `end_increment.py`, on an explicit state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -198,13 +198,16 @@ class Learner:
         state.step += 1
         state.total_steps += 1
 
-    def finish(self) -> None:
-        """Close the increment: measure importances (Eqs. 9, 10), fill memories, save generators."""
+    def finish(self, between: Callable[[], None] = lambda: None) -> None:
+        """Close the increment: gather statistics, measure importances (Eqs. 9, 10), fill memories, save generators.
+
+        `between` is called after each mini-batch of images that is read.
+        """
         state = self.state
         if self.increment is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         self.check_finite()
-        self.gather_statistics()
+        self.gather_statistics(between)
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)
         self.check_replicas()
@@ -224,12 +227,12 @@ class Learner:
         """Are all steps of this increment made?"""
         return self.state.step >= self.steps
 
-    def gather_statistics(self) -> None:
+    def gather_statistics(self, between: Callable[[], None] = lambda: None) -> None:
         """Batch-norm statistics of C′ and G at their weights of now: done by `finish`; to predict before, call it."""
         if self.pools is None:
             raise OrdiscoError(NOTHING_TO_LEARN)
         with self.random("statistics", self.state.total_steps), shared_out(self.state.nets, self.setup.group):
-            gather_statistics(self.setup, self.state, self.pools)
+            gather_statistics(self.setup, self.state, self.pools, between)
 
     def mean_losses(self) -> dict[str, float]:
         """The mean of each loss term over the last steps."""

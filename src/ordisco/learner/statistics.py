@@ -8,6 +8,8 @@ C's own mini-batches: they hold them at a fixed share. G gathers over images of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,14 +20,18 @@ from ordisco.nets.modes import gathering
 
 
 @torch.no_grad()
-def gather_statistics(setup: Setup, state: State, pools: Pools) -> None:
-    """The statistics of C′ and of the G that replays anew, at their weights of now; alike in every process."""
+def gather_statistics(setup: Setup, state: State, pools: Pools, between: Callable[[], None]) -> None:
+    """The statistics of C′ and of the G that replays anew, at their weights of now; alike in every process.
+
+    `between` is called after each mini-batch: images that are mapped from a file can be given back.
+    """
     nets, batches = state.nets, setup.settings.classifier.statistics
     with gathering(nets.teacher.module):
         for _ in range(batches):
             x = mixture(setup, state, pools)
             with setup.fabric.autocast():
                 nets.teacher.module(x)
+            between()
     if nets.gan is not None:
         with gathering(nets.gan.sampler.module):
             for _ in range(batches):

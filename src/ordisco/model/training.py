@@ -48,7 +48,7 @@ def train(
         raise Interrupted(f"stopped at once; {go_on}") from None
     check_weights(learner)
     learner.increment = sampled(increment, work)
-    learner.finish()
+    learner.finish(work.rest)
     return seconds + time.monotonic() - started
 
 
