@@ -12,7 +12,7 @@ from torch import Tensor
 from ordisco.data import own
 from ordisco.data.own import UNLABELED_FOLDERS
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.ask import labelled, uncertainty, worth_a_label
+from ordisco.evaluation.ask import uncertainty, worth_a_label
 from ordisco.model.model import Model
 from ordisco.model.pictures import listed
 from ordisco.words import some_of
@@ -70,11 +70,10 @@ def left_out(found: Survey) -> str:
 
 
 def asked(model: Model, found: Survey, count: int, seed: int = 0) -> list[int]:
-    """The places of `count` images in a survey that are worth a label, most wanted first."""
+    """The places of `count` images in a survey that are worth a label, most uncertain first."""
 
     def features(candidates: Tensor) -> Tensor:
         return model.features([found.paths[place] for place in candidates.tolist()])
 
-    known = labelled(model.learner, seed)
-    places: list[int] = worth_a_label(found.doubts, features, known, count, seed).tolist()
+    places: list[int] = worth_a_label(found.doubts, features, count, seed).tolist()
     return places

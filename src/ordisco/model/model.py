@@ -17,7 +17,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.ask import labelled, uncertainty, worth_a_label
+from ordisco.evaluation.ask import uncertainty, worth_a_label
 from ordisco.learner.learner import Learner
 from ordisco.learner.seeding import derive_seed
 from ordisco.machine.processes import make_fabric
@@ -252,7 +252,7 @@ class Model:
         return torch.cat([self.learner.features(part).cpu() for part in self._parts(images)])
 
     def ask(self, images: Images, count: int = 20, seed: int = 0) -> np.ndarray:
-        """The positions of the images that are worth a label, most wanted first (`evaluation/ask.py`)."""
+        """The positions of the images whose labels would help most, most uncertain first (`evaluation/ask.py`)."""
         paths = pictures.paths_of(images)
         files = None if paths is None else [image.path for image in pictures.listed(paths)]
         doubts = [torch.zeros(0)]
@@ -263,7 +263,7 @@ class Model:
                 return self.features([files[place] for place in chosen.tolist()])
             return self.features(images_of(images)[chosen])
 
-        return worth_a_label(torch.cat(doubts), features, labelled(self.learner, seed), count, seed).numpy()
+        return worth_a_label(torch.cat(doubts), features, count, seed).numpy()
 
     def sample(self, name: str | int | None = None, count: int = 16, seed: int = 0) -> np.ndarray:
         """Images drawn from the generator, uint8 (n, height, width) or (n, height, width, 3); None: classes in turn."""
