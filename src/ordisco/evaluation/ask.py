@@ -1,8 +1,8 @@
 """Which images are worth a label? Uncertain ones that differ from each other.
 
-Clustering uncertainty-weighted embeddings (CLUE, Prabhu et al. 2021, arXiv 2010.08666): k-means in the features of C′, in
-which an image weighs as much as C′ is unsure of it, finds as many clusters as labels are wanted; the image nearest to
-each centre is asked about. The weight is the margin's (as in Zhdanov 2019, arXiv 1901.05954), in the place of entropy.
+Clustering uncertainty-weighted embeddings (CLUE, Prabhu et al. 2021, arXiv 2010.08666): k-means in the features of C′,
+in which an image weighs as much as C′ is unsure of it, finds as many clusters as labels are wanted; the image nearest
+to each centre is asked about. The weight comes from the margin (as Zhdanov 2019, arXiv 1901.05954), not from entropy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def worth_a_label(doubts: Tensor, features_of: Callable[[Tensor], Tensor], count
         raise OrdiscoError(f"count = {count} is not allowed: 1 or more")
     places = drawn(len(doubts), max(LOOKED_AT, count), seed)
     if len(places) > count:
-        places = places[spread(features_of(places).cpu(), doubts[places], count, seed)]
+        directions = torch.nn.functional.normalize(features_of(places).cpu())  # lengths tell little of what is shown
+        places = places[spread(directions, doubts[places], count, seed)]
     return places[doubts[places].argsort(descending=True, stable=True)]
 
 
@@ -60,23 +61,20 @@ def drawn(total: int, most: int, seed: int) -> Tensor:
     return torch.randperm(total, generator=draws)[:most].sort().values
 
 
-def spread(features: Tensor, weights: Tensor, count: int, seed: int = 0) -> Tensor:
-    """`count` different images, each the nearest to the centre of a cluster of weighted k-means.
-
-    The length of the features tells how bright an image is rather than what it shows, so directions are compared.
-    """
+def spread(points: Tensor, weights: Tensor, count: int, seed: int = 0) -> Tensor:
+    """`count` different points, each the nearest to the centre of a cluster of weighted k-means."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    points = torch.nn.functional.normalize(features.double()).numpy()
+    where = points.double().numpy()
     means = KMeans(count, n_init=1, random_state=derive_seed(seed, "ask") % 2**32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than clusters
-        means.fit(points, sample_weight=weights.double().clamp_min(SURE).numpy())
-    free = np.ones(len(points), dtype=bool)
+        means.fit(where, sample_weight=weights.double().clamp_min(SURE).numpy())
+    free = np.ones(len(where), dtype=bool)
     chosen = []
     for centre in means.cluster_centers_:
-        apart = np.where(free, np.square(points - centre).sum(1), np.inf)
+        apart = np.where(free, np.square(where - centre).sum(1), np.inf)
         chosen.append(int(apart.argmin()))
         free[chosen[-1]] = False
     return torch.tensor(chosen)
