@@ -41,7 +41,7 @@ def test_doubt_draws_the_centres_to_a_group() -> None:
 
 
 def test_the_length_of_features_does_not_matter() -> None:
-    features = torch.tensor([1.0, 50, 3, 0.1, 7, 20])[:, None] * arc(0, 1, 2, 80, 81, 82)
+    features = torch.tensor([50.0, 1, 3, 0.1, 7, 20])[:, None] * arc(0, 1, 2, 80, 81, 82)
     assert sorted(worth_a_label(torch.ones(6), lambda places: features[places], 2).tolist()) == [1, 4]
 
 
