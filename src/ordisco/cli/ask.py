@@ -1,4 +1,4 @@
-"""`ordisco ask`: the images of a folder whose labels would help most."""
+"""`ordisco ask`: the images of a folder that are worth a label."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command."""
     parser = subparsers.add_parser(
         "ask",
-        help="the images whose labels would help a model most",
-        description="Choose the images whose labels would help a model most: those of which it is least sure, and of "
-        "these such that differ from each other (margin and weighted k-means, Zhdanov 2019). `ordisco label` shows "
-        "them in the browser.",
+        help="the images that are worth a label",
+        description="Choose images worth a label: those of which the model is unsure and that differ from each other "
+        "(k-means weighted by the margin, after CLUE, Prabhu et al. 2021). What such labels were measured to be worth "
+        "is in docs/use.md. `ordisco label` shows the images in the browser.",
     )
     parser.add_argument("model", type=path_of, metavar="MODEL", help="directory of the model")
     parser.add_argument(

@@ -250,7 +250,7 @@ class Model:
         return torch.cat([self.learner.features(part).cpu() for part in self._parts(images)])
 
     def ask(self, images: Images, count: int = 20, seed: int = 0) -> np.ndarray:
-        """The positions of the images whose labels would help most, most uncertain first (`evaluation/ask.py`)."""
+        """The positions of the images that are worth a label, most uncertain first (`evaluation/ask.py`)."""
         paths = pictures.paths_of(images)
         files = None if paths is None else [image.path for image in pictures.listed(paths)]
         doubts = [torch.zeros(0)]
