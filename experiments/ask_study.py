@@ -35,11 +35,12 @@ class Setting:
     side: int
     size: int  # images of a delivery
     deliveries: int = 4
-    labels: int = 20
+    labels: int = 20  # of a delivery
+    first: int = 20  # labels of the first, drawn for all arms
     steps: int = 80
 
 
-SETTINGS = {"digits": Setting(side=8, size=280), "svhn": Setting(side=16, size=2_000, steps=100)}
+SETTINGS = {"digits": Setting(side=8, size=280), "svhn": Setting(side=16, size=2_000, first=100, steps=200)}
 
 
 def file_of(results: Path, data: str, method: str) -> Path:
@@ -66,7 +67,8 @@ def run(data: str, method: str, seed: int, arms: Sequence[str], data_dir: Path |
     draws = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(dataset.train), generator=draws)
     parts = order.split(setting.size)[: setting.deliveries]
-    drawn = [torch.randperm(len(part), generator=draws)[: setting.labels] for part in parts]
+    counts = [setting.first, *[setting.labels] * (len(parts) - 1)]
+    drawn = [torch.randperm(len(part), generator=draws)[:count] for part, count in zip(parts, counts, strict=True)]
 
     def learn(model: Model, number: int, arm: str) -> float:
         images, truth = dataset.train.images[parts[number]], dataset.train.labels[parts[number]]
