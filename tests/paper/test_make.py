@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from made_up import make_up
+from ordisco.cli import parser
+from ordisco.cli.paper import making_of
 from ordisco.paper.items import items
 from ordisco.paper.place import Found, Place
 from ordisco.paper.samples import one_class
@@ -98,3 +100,10 @@ def test_a_grid_gives_back_its_images(tmp_path: Path):
     assert np.array_equal(back.reshape(6, 16, 16, 3), images.transpose(0, 2, 3, 1))
     with pytest.raises(ValueError, match="no grid of 3×3"):
         grid_images(tmp_path / "grid.png", 3, 3, (16, 16))
+
+
+def test_the_command_of_a_launcher_is_the_whole_command(tmp_path: Path) -> None:
+    args = parser().parse_args(["paper", "table-3", "--seeds", "2", "--out", str(tmp_path), "--launcher", "ray"])
+    words = making_of(args).whole()
+    again = parser().parse_args([*words, "--job", "key"])
+    assert (again.names, again.seeds, again.out, again.launcher) == (["table-3"], 2, tmp_path.resolve(), "local")
