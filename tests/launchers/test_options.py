@@ -6,7 +6,7 @@ from ordisco.launchers import local
 from ordisco.machine import mounts
 from ordisco.settings.machine import MachineSettings
 from ordisco.studies import engine
-from ordisco.studies.engine import Launching
+from ordisco.studies.launching import Launching
 from tiny import arguments, call, one_line
 
 

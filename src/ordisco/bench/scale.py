@@ -21,7 +21,7 @@ from ordisco.report.board import PlainBoard
 from ordisco.report.terminal import SilentDisplay
 from ordisco.runs.config import RunConfig
 from ordisco.studies.comparison import Comparison
-from ordisco.studies.engine import Launching
+from ordisco.studies.launching import Launching
 
 RUNS, STEPS = 4, 20  # of the grid; steps an increment
 

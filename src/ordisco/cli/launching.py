@@ -12,7 +12,7 @@ from ordisco.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from ordisco.launchers.base import Launcher
-    from ordisco.studies.engine import Launching
+    from ordisco.studies.launching import Launching
 
 LAUNCHERS = ("local", "ray", "slurm")
 MOST_CPUS, MOST_AMOUNT = 4_096, 1e6
@@ -51,7 +51,7 @@ def launching_of(args: argparse.Namespace, folder: Path) -> Launching | None:
             raise UsageError(f"{name} is not allowed with --launcher {args.launcher}: it is of {launcher}")
     if args.launcher == "local" and not args.detach:
         return None
-    from ordisco.studies.engine import Launching
+    from ordisco.studies.launching import Launching
 
     memory = None if args.run_memory is None else int(args.run_memory * 2**30)
     return Launching(launcher_of(args, folder), args.run_cpus, args.run_gpus, memory, args.detach)

@@ -21,7 +21,8 @@ from ordisco.studies.study import Row, options
 
 if TYPE_CHECKING:
     from ordisco.launchers.relay import Parent
-    from ordisco.studies.engine import Engine, Launching
+    from ordisco.studies.engine import Engine
+    from ordisco.studies.launching import Launching
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from ordisco.runs.launch import judge_of, make_learner, make_logger, stream_of
 from ordisco.runs.unchanged import checksum
 from ordisco.settings.methods import method
 from ordisco.streams.settings import name_of_increment
-from ordisco.studies.engine import Engine, Launching, Task
+from ordisco.studies.engine import Engine, Task
+from ordisco.studies.launching import Launching
 from ordisco.studies.results import NEEDED, outcome_of
 from ordisco.studies.study import Row
 from ordisco.studies.table import Group, curves_of, table_of

@@ -18,10 +18,10 @@ from lightning_fabric import Fabric
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import told_in_one_line
-from ordisco.launchers.base import Command, Job, Launcher, Needs
+from ordisco.launchers.base import Command, Job
 from ordisco.launchers.local import Local
 from ordisco.launchers.relay import Parent, Relay
-from ordisco.machine.cores import MEMORY, cores, usual_jobs
+from ordisco.machine.cores import usual_jobs
 from ordisco.machine.mounts import lock_fault
 from ordisco.machine.processes import start, together
 from ordisco.report.board import make_board
@@ -35,6 +35,7 @@ from ordisco.runs.run import Run
 from ordisco.runs.signals import Interrupted
 from ordisco.settings.machine import COMPUTING, MachineSettings
 from ordisco.studies.judge import cached_judge
+from ordisco.studies.launching import Launching
 from ordisco.studies.results import Results, code_now, note_code, result_of
 from ordisco.studies.study import Row
 from ordisco.words import duration, percent
@@ -54,32 +55,6 @@ class Task:
     def finished(self) -> bool:
         """Is it made?"""
         return RunDirectory(self.path).summary_json.exists()
-
-
-@dataclass(frozen=True)
-class Launching:
-    """Where the runs are made, what each takes there (None: as its settings say), and whether it is waited for."""
-
-    launcher: Launcher
-    cpus: int | None = None
-    gpus: float | None = None
-    memory: int | None = None
-    detach: bool = False
-
-    @property
-    def here(self) -> bool:
-        """In this process, or in processes beside it."""
-        return isinstance(self.launcher, Local) and not self.detach
-
-    def needs(self, machine: MachineSettings) -> Needs:
-        """What a run takes."""
-        cpus = (machine.threads or cores()) * machine.devices
-        gpus = float(machine.devices if machine.accelerator == "cuda" else 0)
-        return Needs(
-            cpus if self.cpus is None else self.cpus,
-            gpus if self.gpus is None else self.gpus,
-            MEMORY * machine.devices if self.memory is None else self.memory,
-        )
 
 
 @dataclass
