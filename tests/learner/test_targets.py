@@ -58,7 +58,7 @@ def test_alignment_by_hand_and_each_use_has_its_own_mean():
     torch.testing.assert_close(found[0], torch.tensor([0.75, 0.5, 0.0]) / 1.25)  # 0.6·0.5/0.4, 0.2·0.5/0.2
     aligned(state, pools, torch.tensor([[0.0, 1.0, 0.0]]), now[:1], "targets")
     torch.testing.assert_close(state.predicted["targets"], torch.tensor([[0.792, 0.396 + 1, 0.792, 1.98 + 1]]))
-    assert "pseudo_labels" not in state.predicted
+    assert not state.predicted["pseudo_labels"].any()
     one = Unlabeled(drawn(learner).x_u[:1], now[:1])
     both = aligned_targets(setup, state, pools, p, one)
     assert torch.equal(both[1], p[1])  # a replayed image is left alone

@@ -154,7 +154,8 @@ def expected(
     align = settings.unlabeled.align
     uses = [*(["pseudo_labels"] if method.gan and align != "none" else []), *(["targets"] if align == "all" else [])]
     rows = state["increments"] + 1 if method.memory == "all" or method.has_umb else 1
-    sums = Wanted((range(1, rows + 1), len(state["classes"]) + 1), needed=False)
+    begun = state["step_in_increment"] > 0 or state["increments"] > 0
+    sums = Wanted((range(1, rows + 1), len(state["classes"]) + 1), needed=begun)
     wanted |= {f"predicted.{use}": sums for use in uses}
     wanted["trace"] = Wanted((TRACE, len(TERMS) + len(MEASURES)))
     memories = expected_memories(method, settings, image_shape, state, nets, most_images)

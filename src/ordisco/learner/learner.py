@@ -27,6 +27,7 @@ from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
 from ordisco.learner.statistics import gather_statistics
 from ordisco.learner.step import train_step
+from ordisco.learner.targets import no_predictions
 from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
 from ordisco.nets.networks import Networks
@@ -170,7 +171,6 @@ class Learner:
             with self.random("grow", len(state.classes)):
                 state.memories.grow(state.nets.grow(len(state.classes)))
         state.step = 0
-        state.predicted = {}
         state.trace.zero_()
         state.nets.start_optimizers()
         imprint(self.setup, state, increment)
@@ -179,6 +179,8 @@ class Learner:
         if state.memories.penalty_on_D is not None and state.nets.gan is not None:
             state.memories.penalty_on_D.begin(state.nets.gan.D.flat.theta)
         self.attach(increment)
+        assert self.pools is not None
+        state.predicted = no_predictions(self.setup, self.pools)
 
     def attach(self, increment: Increment | None) -> None:
         """Lay out what mini-batches are drawn from; None: no increment is under way."""

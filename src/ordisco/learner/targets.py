@@ -87,6 +87,16 @@ def aligned_targets(
     return torch.cat([aligned(state, pools, p[:count], unlabeled.increments, "targets"), p[count:]])
 
 
+def no_predictions(setup: Setup, pools: Pools) -> dict[str, Tensor]:
+    """The running sums of each use of alignment that the settings ask for, before the first prediction."""
+    align, (rows, classes) = setup.settings.unlabeled.align, pools.expected.shape
+    uses = [
+        *(["pseudo_labels"] if setup.method.gan and align != "none" else []),
+        *(["targets"] if align == "all" else []),
+    ]
+    return {use: pools.expected.new_zeros(rows, classes + 1) for use in uses}
+
+
 def aligned(state: State, pools: Pools, p: Tensor, increments: Tensor, use: str) -> Tensor:
     """Distribution alignment with the classes expected among the unlabelled images of each image's increment.
 
