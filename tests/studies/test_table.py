@@ -8,6 +8,7 @@ import pytest
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.studies.documents import Block
+from ordisco.studies.each import each_increment
 from ordisco.studies.results import Results
 from ordisco.studies.study import Study
 from ordisco.studies.table import Group, Span, grouped, study_text, table_of
@@ -195,6 +196,31 @@ def test_penalties_and_trusted_labels_have_columns_where_there_are_any(tmp_path:
     assert cells_of(text)["ORDisCo"][-4:-1] == ["90.0 %", "70.0 %", "2.0e−04"]
     [alone] = grouped(done[:1]).values()
     assert "trusted" not in table_of(alone, times=False).markdown()
+
+
+def test_each_increment_has_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged = {0: {"generated_accuracies": [0.1, 0.5, 0.9]}, 1: {"generated_accuracies": [0.3, 0.5, None]}}
+    ratios = {seed: {"penalty_ratios": [None, 1e-4, 4.0 ** (1 + seed)]} for seed in (0, 1)}
+    ours = Group("ORDisCo", {seed: fake(0.5) | judged[seed] | ratios[seed] for seed in (0, 1)})
+    smb = Group("SMB", {0: fake(0.5)})  # which nobody judges, and has no penalty
+    table = each_increment([smb, ours], "samples")
+    assert table.header == ("method", "1", "2", "3")
+    assert table.rows == (("ORDisCo", "20.0 ± 14.1 %", "50.0 ± 0.0 %", "90.0 %"),)
+    assert each_increment([smb, ours], "penalty").rows == (("ORDisCo", "—", "1.0e−04", "8.0e+00"),)
+    assert each_increment([smb], "accuracy").rows == (("SMB", "0.0 %", "50.0 %"),)
+    with pytest.raises(OrdiscoError, match="no row has a measure of trusted"):
+        each_increment([smb, ours], "trusted")
+    with pytest.raises(UsageError, match="each = 'colour' is not allowed: one of accuracy, pseudo-labels, "):
+        each_increment([smb], "colour")
+
+    file, document = write_study(tmp_path / "studies.toml"), tmp_path / "doc.md"
+    Results(tmp_path / "results").write(tiny_row("ORDisCo", "ordisco"), fake(0.75) | judged[0])
+    document.write_text("<!-- study s --each samples -->\n<!-- end -->\n")
+    assert call(capsys, "study", file, "--fill", document)[0] == 0
+    assert cells_of(document.read_text())["ORDisCo"] == ["10.0 %", "50.0 %", "90.0 %"]
+    code, out, _ = call(capsys, "study", file, "s", "--table", "--each", "samples")
+    assert (code, cells_of(out)["ORDisCo"]) == (0, ["10.0 %", "50.0 %", "90.0 %"])
+    assert call(capsys, "study", file, "s", "--table", "--each", "samples", "--over", "1-2")[0] == 2
 
 
 def test_a_block_names_rows_with_commas_in_quotes() -> None:

@@ -46,6 +46,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--over", metavar="A-B", help="with --table: compare the mean over the increments A to B, not the last one"
     )
+    parser.add_argument(
+        "--each",
+        metavar="MEASURE",
+        help="with --table: a column for each increment; MEASURE is accuracy, pseudo-labels, trusted, "
+        "right (of these), penalty (its gradient over the loss's) or samples (by the judge)",
+    )
     parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
     parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.job is not None:
         leave_interrupts_to_parent()
     check_ranges(args, jobs=(1, MOST_JOBS))
-    for option, needs in (("against", "table"), ("over", "table"), ("check", "fill")):
+    for option, needs in (("against", "table"), ("over", "table"), ("each", "table"), ("check", "fill")):
         if getattr(args, option) and not getattr(args, needs):
             raise UsageError(f"--{option} is only for --{needs}")
     if sum(bool(getattr(args, action)) for action in ("list", "table", "plot", "fill")) > 1:
@@ -84,10 +90,14 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         list_rows(rows, results_of(args), args.work)
     elif args.table:
+        from ordisco.studies.each import each_increment
         from ordisco.studies.table import Span, study_text
 
+        if args.each and (args.over or args.against):
+            raise UsageError("--each compares nothing: leave --over and --against out")
         over = None if args.over is None else Span.read(args.over)
-        print(study_text(study.against(args.against), results_of(args).read_all(rows), over))
+        other = None if args.each is None else lambda groups: each_increment(groups, args.each)
+        print(study_text(study.against(args.against), results_of(args).read_all(rows), over, other))
     elif args.plot is not None:
         plot(study, rows, results_of(args), args.plot)
     else:

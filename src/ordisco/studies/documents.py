@@ -2,8 +2,8 @@
 
 A block begins with a line `<!-- KIND NAME -->` and ends with a line `<!-- end -->`; between them is what the results
 give now. KIND is `study`, or `paper` for an item of the paper. After the NAME of a study may follow `--only A, B`,
-`--seeds 0, 1`, `--against ROW`, `--over 2-4` and `--results FOLDER`, a folder of other results of the same rows, such
-as those of earlier code, below the results.
+`--seeds 0, 1`, `--against ROW`, `--over 2-4`, `--each MEASURE` for a table with a column an increment, and `--results
+FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the results.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import read_plain, text_bytes, text_of, told_in_one_line, write_atomically
+from ordisco.studies.each import check_measure, each_increment
 from ordisco.studies.results import Results
 from ordisco.studies.study import Study
 from ordisco.studies.table import Span, grouped, table_of
 
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over", "results")
+OPTIONS = ("only", "seeds", "against", "over", "each", "results")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Block:
     seeds: tuple[int, ...] | None = None
     against: str | None = None
     over: Span | None = None
+    each: str | None = None
     results: str | None = None
 
     @staticmethod
@@ -54,6 +56,7 @@ class Block:
             None if seeds is None else tuple(int(seed) for seed in seeds),
             given.get("against"),
             Span.read(given["over"]) if "over" in given else None,
+            check_measure(given["each"]) if "each" in given else None,
             given.get("results"),
         )
 
@@ -67,7 +70,11 @@ class Block:
         parts = []
         for stream, groups in streams.items():
             heading = [f"{stream}:\n"] if len(streams) > 1 else []
-            parts += [*heading, table_of(groups, study.reference, study.ceiling, self.over, times=False).markdown()]
+            if self.each is not None:
+                table = each_increment(groups, self.each)
+            else:
+                table = table_of(groups, study.reference, study.ceiling, self.over, times=False)
+            parts += [*heading, table.markdown()]
         return "\n".join(parts)
 
 

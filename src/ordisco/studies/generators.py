@@ -1,4 +1,4 @@
-"""What the generators of finished runs have learned: samples judged, data covered, t-SNE (Table 4, Fig. 6)."""
+"""What the generators of finished runs have learned: samples judged, data covered, t-SNE (Table 4, Fig. 2)."""
 
 from __future__ import annotations
 

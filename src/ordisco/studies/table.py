@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ordisco.errors import UsageError, shown
@@ -77,11 +77,17 @@ def curves_of(groups: Iterable[Group]) -> dict[str, Sequence[Sequence[float]]]:
     return {group.name: [result["accuracies"] for result in group.results.values()] for group in groups}
 
 
-def study_text(study: Study, done: Sequence[tuple[Row, Result]], over: Span | None = None) -> str:
-    """Markdown: the title, a table for each stream, and how much is done."""
+def study_text(
+    study: Study,
+    done: Sequence[tuple[Row, Result]],
+    over: Span | None = None,
+    other: Callable[[Sequence[Group]], TextTable] | None = None,
+) -> str:
+    """Markdown: the title, a table for each stream, or some `other` one, and how much is done."""
     parts = [f"## {study.title}\n"]
     for stream, groups in grouped(done).items():
-        parts += [f"### {stream}\n", table_of(groups, study.reference, study.ceiling, over).markdown()]
+        table = table_of(groups, study.reference, study.ceiling, over) if other is None else other(groups)
+        parts += [f"### {stream}\n", table.markdown()]
     if len(done) < len(study.rows):
         parts.append(f"{len(done)} of {len(study.rows)} rows are done.\n")
     return "\n".join(parts)
