@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from conftest import FABRIC, TINY, assert_same, make_learner, weights
+from conftest import FABRIC, TINY, assert_same, increment_of, make_learner, weights
 from midway import FIRST, ready, touched
-from ordisco.learner import step
-from ordisco.learner.batch import Augmentation
+from ordisco.learner import step, targets
+from ordisco.learner.batch import Augmentation, Batch
 from ordisco.learner.learner import TRACED
 from ordisco.learner.memories import Memories
-from ordisco.learner.pools import lay_out
+from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.seeding import seeded
 from ordisco.learner.state import TRACE, Setup, State
 from ordisco.learner.step import train_step
@@ -52,6 +52,27 @@ def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(step, name, lambda *args, name=name, keep=keep: order.append(name[0]) or keep(*args))
     learner.step()
     assert order == ["d", "d", "d", "g", "c"]
+
+
+def test_in_every_d_step_and_for_c_the_teacher_sees_images_of_old_classes(monkeypatch: pytest.MonkeyPatch):
+    learner = make_learner("ordisco", num_classes=4, d_steps=2, batch_labeled=12)
+    learner.learn(increment_of([0, 1], [0, 1]))
+    learner.begin(increment_of([2, 3], [2, 3], seed=1))
+    old, seen, draw = [], [], Pools.draw
+
+    def drawn(pools: Pools, *sizes: int) -> Batch:
+        batch = draw(pools, *sizes)
+        old.append(int((batch.labeled.y < 2).sum()))
+        return batch
+
+    monkeypatch.setattr(Pools, "draw", drawn)
+    for module in (step, targets):  # for C and D's last step; for D's others
+        teach = module.teach
+        monkeypatch.setattr(module, "teach", lambda *args, teach=teach: seen.append(len(args[-1])) or teach(*args))
+    learner.step()
+    assert sorted(seen) == sorted(old)
+    assert len(seen) == 2
+    assert min(seen) > 0
 
 
 def test_the_teachers_weights_follow_and_its_statistics_do_not(monkeypatch: pytest.MonkeyPatch):

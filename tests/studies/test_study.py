@@ -15,6 +15,7 @@ from ordisco.cli.run import configuration
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.runs.config import RunConfig
 from ordisco.runs.presets import preset
+from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import METHODS
 from ordisco.studies.read import read_study, study_names
 from ordisco.studies.study import Row, Study, by_seed
@@ -125,6 +126,30 @@ def test_the_studies_of_this_repository_are_sound() -> None:
         study = read_study(STUDIES, name)
         assert study.title == names[name]
         assert {row.config.method for row in study.rows} <= METHODS.keys()
+
+
+def test_rows_of_eq_4_to_the_letter_have_no_addition() -> None:
+    usual = LearnerSettings().gan
+    for name in ("digits-one-change", "svhn-one-change"):
+        [row, *_] = read_study(STUDIES, name).chosen(["Eq. 4 to the letter"])
+        gan, unlabeled = row.config.learner.gan, row.config.learner.unlabeled
+        for part in ("alpha", "third_term", "pseudo_real", "mismatched", "d_balance", "d_translate"):
+            assert getattr(gan, part) == getattr(usual, part), part  # the paper's
+        assert (gan.adversarial, unlabeled.align) == ("logistic", "none")  # log D and log(1 − D)
+        [hinge, *_] = read_study(STUDIES, name).chosen(["Eq. 4, hinge form"])
+        assert hinge.config.learner.gan.adversarial == "hinge"
+        assert row.config.method == "ordisco"
+
+
+def test_the_studies_of_reg_hold_the_normalised_form_from_nothing_to_much() -> None:
+    for name in ("reg-new-class", "reg-new-instance"):
+        rows = read_study(STUDIES, name).chosen(seeds=[0])
+        held = [row.config.learner.gan for row in rows if row.config.method == "ordisco"]
+        normalised = [gan.d_penalty for gan in held if gan.d_importance == "normalised"]
+        assert max(normalised) / min(normalised) >= 1e4
+        assert 0.001 in [gan.d_penalty for gan in held if gan.d_importance == "paper"]  # beside the paper's own
+        assert any(row.config.method == "ordisco-reg" for row in rows)
+        assert all(row.judged for row in rows)
 
 
 def test_studies_are_read_without_torch() -> None:
