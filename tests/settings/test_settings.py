@@ -101,6 +101,7 @@ def test_the_paper_preset_has_the_papers_values():
     assert (paper.gan.third_term, paper.gan.pseudo_real) == ("argmax", 0.0)  # Eq. 4 as printed
     assert (paper.unlabeled.unlabeled_loss, paper.unlabeled.align) == ("mean-teacher", "none")
     assert paper.replay.replay_weight == 1.0  # Eq. 6
+    assert (paper.step.batch_labeled, paper.step.batch_unlabeled) == (50, 50)  # as Oliver et al.
     assert (paper.classifier.width, paper.gan.g_width, paper.gan.d_width, paper.gan.z_dim) == (128, 256, 256, 256)
 
 
@@ -142,6 +143,7 @@ def test_the_variant_triple_gan_is_its_code():
     for learner in (svhn, cifar):
         assert (learner.gan.pseudo_real, learner.gan.third_term) == (0.9, "expectation")
         assert (learner.gan.adversarial, learner.gan.d_steps) == ("hinge", 5)
+        assert (learner.gan.pseudo_real_start, learner.replay.replay_weight) == (0.0, 3.0)
 
 
 def test_a_loss_or_network_that_is_not_the_presets_has_its_own_defaults():
