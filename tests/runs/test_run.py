@@ -243,6 +243,9 @@ def test_a_judge_tells_how_many_samples_are_what_they_should_be(finished, tmp_pa
     right = judge.predict(learner.sample(torch.tensor(labels), seed=0)).tolist()
     expected = sum(guess == label for guess, label in zip(right, labels, strict=True)) / 1000
     assert records(run)[-1]["generated_accuracy"] == expected
+    assert all(record["generated_accuracy"] is not None for record in records(run))  # after every increment
+    for mine, its in zip(records(run), records(finished), strict=True):  # and no other number depends on it
+        assert (mine["confusion"], mine["penalty_ratio"]) == (its["confusion"], its["penalty_ratio"])
     assert f"generated {100 * expected:.1f} %" in out
     assert "| generated |" in (run / "summary.md").read_text()
 

@@ -118,6 +118,7 @@ def test_the_small_preset_changes_streams_of_real_images_only():
     small = dataclasses.replace(svhn, size=16, max_images=10_000, contrast=True, grey=True)
     assert preset_stream("small", svhn) == small
     assert not preset_stream("small", cifar).grey  # colour tells a frog from a deer
+    assert not small.even_classes  # a part of the images as they come: nobody knows their classes
 
 
 def test_increments_of_new_instance_share_the_steps_of_the_small_preset():
