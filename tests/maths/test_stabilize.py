@@ -130,3 +130,10 @@ def test_the_normalised_form_does_not_depend_on_the_size_of_xi():
     paper = Stabilizer(0.1)
     paper.keep(torch.zeros(3), torch.tensor([1.0, 2.0, 3.0]))
     assert paper.value(theta).item() == pytest.approx(0.1 * (1 + 8 + 27))
+
+
+@pytest.mark.parametrize("form", ["paper", "normalised"])
+def test_the_settings_choose_the_form_of_xi(form: str):
+    held = make_learner("ordisco", d_importance=form, d_penalty=0.25).state.memories.penalty_on_D
+    assert isinstance(held, Stabilizer)
+    assert (held.weight, held.normalised) == (0.25, form == "normalised")

@@ -188,6 +188,15 @@ def test_max_steps_beyond_the_end_changes_nothing(tmp_path, capsys, monkeypatch)
     assert "everything is in" in out
 
 
+def test_trusted_pseudo_labels_are_recorded(tmp_path, capsys, monkeypatch):
+    without_figures(monkeypatch)
+    run, loss = tmp_path / "run", ("--unlabeled-loss", "fixmatch", "--threshold", "0.0")
+    assert call(capsys, *arguments(run, "--method", "st", *loss, steps=1))[0] == 0
+    for record in records(run):
+        assert record["trusted_share"] == 1  # every label is at least 0 % sure
+        assert record["trusted_accuracy"] == record["pseudo_label_accuracy"]
+
+
 def test_a_dry_run_tells_and_writes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = call(capsys, "run", *TINY, "--steps", "7", "--dry-run", "--method", "ordisco", "--method", "smb")
