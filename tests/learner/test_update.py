@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from midway import ready
+from ordisco.learner.state import Setup
 from ordisco.learner.update import update
 from ordisco.maths.penalties import Penalty
 
@@ -45,6 +46,16 @@ def test_a_penalty_sees_the_losss_gradient_and_both_ends_of_the_step(follows_ano
     moved = end - start
     assert moved.max() < 0  # Adam's first step is against −1 + 2
     assert not C.flat.grad.any()  # ready for the next step
+
+
+def test_the_gradient_that_a_penalty_follows_is_that_of_all_processes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Setup, "averaged", lambda self, vector: 10 * vector)
+    learner, witness = ready("smb"), Witness()
+    C = learner.state.nets.C
+    update(learner.setup, C, witness, torch.full_like(C.flat.theta, 7.0))
+    gradient = witness.told[0][2]
+    assert gradient is not None
+    assert gradient.unique().tolist() == [70.0]
 
 
 def test_a_penalty_that_follows_nothing_only_adds_its_gradient():
