@@ -5,6 +5,7 @@ Images are float tensors (n, c, h, w) in [−1, 1]. Draws come from `generator`,
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -24,20 +25,25 @@ def weak(images: Tensor, translate: int, flip: bool, generator: torch.Generator 
     n, c, h, w = images.shape
     _check_translation(translate, h, w)
     shift = torch.randint(-translate, translate + 1, (2, n, 1), generator=generator, device=_at(images, generator))
-    shift = shift.to(images.device)
-    rows = _reflect(torch.arange(h, device=images.device) + shift[0], h)
-    columns = torch.arange(w, device=images.device).expand(n, w)
-    if flip:
-        mirror = _uniform(images, (n, 1), generator) < 0.5
-        columns = torch.where(mirror, w - 1 - columns, columns)
-    columns = _reflect(columns + shift[1], w)
-    pixels = (rows[:, :, None] * w + columns[:, None, :]).view(n, h * w)
+    shift = shift.squeeze(2).to(images.device) + translate
+    rows, columns = _sources(h, w, translate, images.device)
+    mirror = (_uniform(images, (n, 1), generator) < 0.5).squeeze(1).long() if flip else 0
+    pixels = (rows[shift[0]][:, :, None] + columns[mirror, shift[1]][:, None, :]).view(n, h * w)
     if images.is_contiguous():
         flat = images.view(n, c, h * w)
         return flat.gather(2, pixels[:, None, :].expand(n, c, h * w)).view(n, c, h, w)
     pixels = pixels + torch.arange(n, device=images.device)[:, None] * (h * w)
     flat = images.permute(0, 2, 3, 1).reshape(n * h * w, c)
     return flat.index_select(0, pixels.view(-1)).view(n, h, w, c).permute(0, 3, 1, 2)
+
+
+@functools.lru_cache(maxsize=16)
+def _sources(h: int, w: int, translate: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where each row begins, (shifts, h), and each column, (as it is or mirrored, shifts, w), comes from."""
+    shift = torch.arange(-translate, translate + 1, device=device)[:, None]
+    columns = torch.arange(w, device=device)
+    rows = _reflect(torch.arange(h, device=device) + shift, h) * w
+    return rows, torch.stack([_reflect(columns + shift, w), _reflect(w - 1 - columns + shift, w)])
 
 
 def strong(images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None) -> Tensor:

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.cosine import CosineHead
+from ordisco.nets.dropout import Dropout
 from ordisco.nets.grow import grow_linear
-from ordisco.nets.layout import channels_last
+from ordisco.nets.layout import channels_last, pixels_first
 
 
 def make_head(kind: str, features: int, num_classes: int) -> nn.Module:
@@ -38,11 +39,16 @@ class Classifier(nn.Module):
             grow_linear(self.head, num_classes)
 
 
-def conv_block(channels_in: int, channels_out: int, kernel: int) -> list[nn.Module]:
-    """Convolution, batch norm, leaky ReLU 0.1; batch norm makes a bias useless."""
+def conv_block(channels_in: int, channels_out: int, kernel: int, pool: bool = False) -> list[nn.Module]:
+    """Convolution, batch norm, leaky ReLU 0.1; batch norm makes a bias useless.
+
+    `pool` halves the side by the largest of 2×2 values. That commutes with a rising function, so that the activation
+    comes after it, on the smaller map.
+    """
     return [
         nn.Conv2d(channels_in, channels_out, kernel, padding=kernel // 2, bias=False),
         nn.BatchNorm2d(channels_out),
+        *([nn.MaxPool2d(2)] if pool else []),
         nn.LeakyReLU(0.1, inplace=True),
     ]
 
@@ -59,8 +65,8 @@ class GlobalAverage(nn.Module):
     """Mean over the pixels of each channel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, c, h, w) → (n, c)."""
-        return x.mean(dim=(2, 3))
+        """(n, c, h, w) → (n, c); over the pixels as they lie, so that the gradient comes back channels-last too."""
+        return pixels_first(x).flatten(1, 2).mean(1)
 
 
 class NineConv(Classifier):
@@ -80,14 +86,12 @@ class NineConv(Classifier):
             ChannelsLast(),
             *conv_block(image_shape[0], w, 3),
             *conv_block(w, w, 3),
-            *conv_block(w, w, 3),
-            nn.MaxPool2d(2),
-            nn.Dropout(dropout),
+            *conv_block(w, w, 3, pool=True),
+            Dropout(dropout),
             *conv_block(w, 2 * w, 3),
             *conv_block(2 * w, 2 * w, 3),
-            *conv_block(2 * w, 2 * w, 3),
-            nn.MaxPool2d(2),
-            nn.Dropout(dropout),
+            *conv_block(2 * w, 2 * w, 3, pool=True),
+            Dropout(dropout),
             *conv_block(2 * w, 4 * w, 3),
             *conv_block(4 * w, 2 * w, 1),
             *conv_block(2 * w, w, 1)[: -1 if head == "cosine" else None],  # a direction needs its signs
@@ -105,7 +109,7 @@ class WideBlock(nn.Module):
         self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels_out)
         self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.stride, self.shortcut = stride, None
         if stride != 1 or channels_in != channels_out:
             self.shortcut = nn.Conv2d(channels_in, channels_out, 1, bias=False)

@@ -30,18 +30,26 @@ class Size:
 
 @torch.no_grad()
 def measure(module: nn.Module, *inputs: Tensor) -> Size:
-    """Parameters, and multiply–adds of the convolutions and matrix products for the given inputs."""
+    """Parameters, and multiply–adds of the convolutions and matrix products for the given image.
+
+    They are what a second image adds: what is done once a call, such as spreading a kernel, does not count.
+    """
     outputs: list[int] = []
     layers = [part for part in module.modules() if next(part.parameters(recurse=False), None) is not None]
     hooks = [layer.register_forward_hook(lambda _, __, out: outputs.append(out.numel())) for layer in layers]
     training = module.training
-    counter = FlopCounterMode(display=False)
-    with counter:
-        module.eval()(*inputs)
+    flops = []
+    for times in (1, 2):
+        outputs.clear()
+        counter = FlopCounterMode(display=False)
+        with counter:
+            module.eval()(*(torch.cat([x] * times) for x in inputs))
+        flops.append(counter.get_total_flops())
     module.train(training)
     for hook in hooks:
         hook.remove()
-    return Size(sum(p.numel() for p in module.parameters()), counter.get_total_flops() // 2, sum(outputs))
+    parameters = sum(p.numel() for p in module.parameters())
+    return Size(parameters, (flops[1] - flops[0]) // 2, sum(outputs) // 2)
 
 
 @functools.lru_cache(maxsize=256)

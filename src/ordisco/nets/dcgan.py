@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from ordisco.nets.generator import ConditionalBatchNorm
 from ordisco.nets.grow import grow_rows
-from ordisco.nets.layout import channels_last
+from ordisco.nets.layout import channels_last, first_map, pixels_first
+from ordisco.nets.resample import DoublingConv2d
 from ordisco.nets.spectral import SpectralConv2d, SpectralLinear, SpectralModule
 
 SMALLEST = 4  # the side of G's first map and D's last one
@@ -36,15 +37,15 @@ class PlainGenerator(nn.Module):
         self.project = nn.Linear(z_dim, up[0] * SMALLEST**2)
         self.classes = nn.Parameter(self._class_rows(num_classes))
         self.norms = nn.ModuleList(ConditionalBatchNorm(c, num_classes) for c in up)
-        self.convs = nn.ModuleList(_conv(a, b) for a, b in pairwise(up))
-        self.out = _conv(up[-1], channels)
+        self.convs = nn.ModuleList(_begun(DoublingConv2d(a, b, 3, padding=1)) for a, b in pairwise(up))
+        self.out = _begun(nn.Conv2d(up[-1], channels, 3, padding=1))
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         """Images of classes y."""
-        x = (self.project(z) + self.classes[y]).view(-1, self.first, SMALLEST, SMALLEST)
+        x = first_map(self.project(z) + self.classes[y], self.first, SMALLEST)
         x = F.relu(self.norms[0](channels_last(x), y))
         for conv, norm in zip(self.convs, list(self.norms)[1:], strict=True):
-            x = F.relu(norm(conv(F.interpolate(x, scale_factor=2.0)), y))
+            x = F.relu(norm(conv(x), y))
         return torch.tanh(self.out(x))
 
     def grow(self, num_classes: int) -> None:
@@ -78,17 +79,14 @@ class PlainDiscriminator(SpectralModule):
         h = channels_last(x)
         for conv in self.convs:
             h = F.leaky_relu(conv(h), 0.1)
-        phi = h.flatten(1)
-        logits: Tensor = self.realness(phi) + self.classes(phi)
-        return logits
+        return self.judged(pixels_first(h).flatten(1))
 
     def grow(self, num_classes: int) -> None:
         """Make room for more classes."""
         self.classes.grow(num_classes)
 
 
-def _conv(channels_in: int, channels_out: int) -> nn.Conv2d:
-    layer = nn.Conv2d(channels_in, channels_out, 3, padding=1)
+def _begun(layer: nn.Conv2d) -> nn.Conv2d:
     nn.init.orthogonal_(layer.weight)
     nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return layer

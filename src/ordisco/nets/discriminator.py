@@ -7,8 +7,8 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ordisco.nets.layout import channels_last
-from ordisco.nets.spectral import SpectralConv2d, SpectralLinear, SpectralModule
+from ordisco.nets.layout import channels_last, pixels_first
+from ordisco.nets.spectral import HalvingSpectralConv2d, SpectralConv2d, SpectralLinear, SpectralModule
 
 
 class Block(nn.Module):
@@ -18,14 +18,15 @@ class Block(nn.Module):
         super().__init__()
         self.first, self.down = first, down
         self.conv1 = SpectralConv2d(channels_in, width, 3, math.sqrt(2))
-        self.conv2 = SpectralConv2d(width, width, 3, math.sqrt(2))
+        gain = math.sqrt(2)
+        self.conv2 = HalvingSpectralConv2d(width, width, gain) if down else SpectralConv2d(width, width, 3, gain)
         self.shortcut = SpectralConv2d(channels_in, width, 1) if first or down else None
 
     def forward(self, x: Tensor) -> Tensor:
         """X plus two convolutions of it, averaged over 2×2 pixels where it goes down."""
         out: Tensor = self.conv2(F.relu(self.conv1(x if self.first else F.relu(x))))
         if self.down:  # averaging commutes with the 1×1 convolution; the small map is the cheaper one
-            out, x = F.avg_pool2d(out, 2), F.avg_pool2d(x, 2)
+            x = F.avg_pool2d(x, 2)
         return out + (x if self.shortcut is None else self.shortcut(x))
 
 
@@ -59,9 +60,8 @@ class Discriminator(SpectralModule):
     def forward(self, x: Tensor) -> Tensor:
         """Logits (n, classes): row i holds D(x_i, y) for every y."""
         h = F.relu(self.blocks(channels_last(x)))
-        phi = h.flatten(1) if self.head == "flat" else h.sum(dim=(2, 3))
-        logits: Tensor = self.realness(phi) + self.classes(phi)
-        return logits
+        phi = pixels_first(h).flatten(1) if self.head == "flat" else pixels_first(h).sum(dim=(1, 2))
+        return self.judged(phi)
 
     def grow(self, num_classes: int) -> None:
         """Make room for more classes."""

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.grow import grow_rows
-from ordisco.nets.layout import channels_last
+from ordisco.nets.layout import channels_last, first_map
+from ordisco.nets.resample import DoublingConv2d
 
 
 class ConditionalBatchNorm(nn.Module):
@@ -33,9 +34,10 @@ class ConditionalBatchNorm(nn.Module):
         self.shift = grow_rows(self.shift, torch.zeros(num_classes, channels))
 
 
-def conv(channels_in: int, channels_out: int, kernel: int, gain: float = 1.0) -> nn.Conv2d:
-    """A convolution that keeps the size, with Glorot's initial weights."""
-    layer = nn.Conv2d(channels_in, channels_out, kernel, padding=kernel // 2)
+def conv(channels_in: int, channels_out: int, kernel: int, gain: float = 1.0, doubling: bool = False) -> nn.Conv2d:
+    """A convolution that keeps the size, or doubles it before, with Glorot's initial weights."""
+    cls = DoublingConv2d if doubling else nn.Conv2d
+    layer = cls(channels_in, channels_out, kernel, padding=kernel // 2)
     nn.init.xavier_uniform_(layer.weight, gain)
     nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return layer
@@ -47,15 +49,14 @@ class UpBlock(nn.Module):
     def __init__(self, width: int, num_classes: int) -> None:
         super().__init__()
         self.norm1 = ConditionalBatchNorm(width, num_classes)
-        self.conv1 = conv(width, width, 3, math.sqrt(2))
+        self.conv1 = conv(width, width, 3, math.sqrt(2), doubling=True)
         self.norm2 = ConditionalBatchNorm(width, num_classes)
         self.conv2 = conv(width, width, 3, math.sqrt(2))
         self.shortcut = conv(width, width, 1)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(n, c, s, s) → (n, c, 2s, 2s)."""
-        wide = F.interpolate(F.relu(self.norm1(x, y)), scale_factor=2.0)
-        out: Tensor = self.conv2(F.relu(self.norm2(self.conv1(wide), y)))
+        out: Tensor = self.conv2(F.relu(self.norm2(self.conv1(F.relu(self.norm1(x, y))), y)))
         # A 1×1 convolution and nearest upsampling commute; the small map is the cheaper one.
         return out + F.interpolate(self.shortcut(x), scale_factor=2.0)
 
@@ -76,8 +77,7 @@ class Generator(nn.Module):
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         """Images of classes y."""
-        x = self.project(z).view(-1, self.width, 4, 4)
-        x = channels_last(x)
+        x = channels_last(first_map(self.project(z), self.width, 4))
         for block in self.blocks:
             x = block(x, y)
         return torch.tanh(self.out(F.relu(self.norm(x))))

@@ -15,3 +15,13 @@ def channels_last(x: Tensor) -> Tensor:
     if c == 1:
         return x.reshape(n, h, w, 1).permute(0, 3, 1, 2)
     return x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # as .contiguous(channels_last), but for vmap too
+
+
+def pixels_first(x: Tensor) -> Tensor:
+    """(n, c, h, w) → (n, h, w, c): for channels-last images a view, in the order of their memory."""
+    return x.permute(0, 2, 3, 1)
+
+
+def first_map(features: Tensor, channels: int, side: int) -> Tensor:
+    """Rows of features as maps (n, channels, side, side) that are channels-last without a copy."""
+    return features.view(-1, side, side, channels).permute(0, 3, 1, 2)

@@ -24,23 +24,21 @@ def running(network: HasModules, *, norms: bool | None = None, others: bool | No
     `norms`: batch norm in training mode, so by the mini-batch, or in evaluation mode; `others`: all other modules,
     of which dropout is the one that minds. None leaves a mode as it is.
     """
-    modules = list(network.modules())
-    training = [module.training for module in modules]
-    batch_norms = [module for module in modules if isinstance(module, _BatchNorm)]
-    tracked = [norm.track_running_stats for norm in batch_norms]
+    before: list[tuple[dict[str, object], str, bool]] = []  # plain flags, so without nn.Module's slow way of setting
+    for module in network.modules():
+        flags, norm = vars(module), isinstance(module, _BatchNorm)
+        wanted = norms if norm else others
+        if wanted is not None and flags["training"] != wanted:
+            before.append((flags, "training", not wanted))
+        if norm and flags["track_running_stats"]:  # decides nothing in evaluation mode
+            before.append((flags, "track_running_stats", True))
     try:
-        for module in modules:
-            wanted = norms if isinstance(module, _BatchNorm) else others
-            if wanted is not None:
-                module.training = wanted
-        for norm in batch_norms:
-            norm.track_running_stats = False  # decides nothing in evaluation mode
+        for flags, name, was in before:
+            flags[name] = not was
         yield
     finally:
-        for module, was in zip(modules, training, strict=True):
-            module.training = was
-        for norm, was in zip(batch_norms, tracked, strict=True):
-            norm.track_running_stats = was
+        for flags, name, was in before:
+            flags[name] = was
 
 
 @contextmanager

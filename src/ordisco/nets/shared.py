@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ordisco.machine.group import Group, put_together, share_out
+from ordisco.nets.dropout import mask
 from ordisco.nets.networks import Networks
 
 
@@ -78,8 +79,8 @@ def _dropout(layer: nn.Dropout, call: _Call, x: Tensor) -> Tensor:
         return x
     shape, dense = (call.count, *x.shape[1:]), x.stride(0) == math.prod(x.shape[1:])
     # in the layout of x, so that the mask is the one of one process
-    mask = x.new_empty_strided(shape, x.stride()) if dense else x.new_empty(shape)
-    return x * mask.bernoulli_(1 - layer.p).div_(1 - layer.p)[call.group.rows(call.count)]
+    whole = x.new_empty_strided(shape, x.stride()) if dense else x.new_empty(shape)
+    return x * mask(whole, layer.p)[call.group.rows(call.count)]
 
 
 def batch_norm(layer: _BatchNorm, group: Group, x: Tensor) -> Tensor:

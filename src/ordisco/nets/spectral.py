@@ -6,11 +6,14 @@ a D step, so that a network used several times in a step sees one weight and eva
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ordisco.nets.grow import grow_rows
+from ordisco.nets.resample import conv_then_halve
 
 
 class Spectral(nn.Module):
@@ -28,19 +31,37 @@ class Spectral(nn.Module):
         for _ in range(0 if matrix.is_meta else 15):  # shapes without numbers have nothing to follow
             self.power_iteration()
 
-    @torch.no_grad()
     def power_iteration(self) -> None:
         """One step of the power method for the first singular vectors."""
-        matrix = self.weight.flatten(1)
-        torch.mv(matrix.t(), self.u, out=self.v)
-        self.v.div_(self.v.norm() + 1e-12)
-        torch.mv(matrix, self.v, out=self.u)
-        self.u.div_(self.u.norm() + 1e-12)
+        power_iteration([self])
 
     def normalized(self) -> Tensor:
         """Weight / σ, with σ = uᵀ W v differentiable in W."""
-        sigma = torch.dot(self.u, torch.mv(self.weight.flatten(1), self.v))
-        return self.weight / sigma
+        weight: Tensor
+        weight, _ = _OverSigma.apply(self.weight, self.u, self.v)  # type: ignore[no-untyped-call]
+        return weight
+
+
+class _OverSigma(torch.autograd.Function):
+    """W / σ and σ = uᵀ W v; the gradient of W is (g − ⟨g, W / σ⟩ u vᵀ) / σ where g is that of W / σ."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        sigma = torch.dot(u, torch.mv(weight.flatten(1), v))
+        return weight / sigma, sigma
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*output, *inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        weight, sigma, u, v = ctx.saved_tensors
+        along = torch.dot(gradient.flatten(), weight.flatten())
+        return (torch.addr(gradient.flatten(1), u * along, v, alpha=-1) / sigma).view_as(weight), None, None
 
 
 class SpectralConv2d(Spectral):
@@ -57,6 +78,17 @@ class SpectralConv2d(Spectral):
     def forward(self, x: Tensor) -> Tensor:
         """Convolve with the normalised weight."""
         return F.conv2d(x, self.normalized(), self.bias, self.stride, self.padding)
+
+
+class HalvingSpectralConv2d(SpectralConv2d):
+    """A 3×3 convolution with spectral norm, averaged over 2×2 pixels."""
+
+    def __init__(self, channels_in: int, channels_out: int, gain: float = 1.0) -> None:
+        super().__init__(channels_in, channels_out, 3, gain)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Half the side."""
+        return conv_then_halve(x, self.normalized(), self.bias)
 
 
 class SpectralLinear(Spectral):
@@ -82,10 +114,35 @@ class SpectralLinear(Spectral):
 
 
 class SpectralModule(nn.Module):
-    """A network with spectral layers."""
+    """A network with spectral layers, of which the last two are its head."""
+
+    realness: SpectralLinear
+    classes: SpectralLinear
+
+    def judged(self, phi: Tensor) -> Tensor:
+        """ψ(φ) + ⟨e_y, φ⟩ for every class y: as both are linear in φ, one product with e_y + ψ's weights."""
+        rows = self.classes.normalized() + self.realness.normalized()
+        assert self.realness.bias is not None
+        return F.linear(phi, rows, self.realness.bias.expand(len(rows)))
 
     def power_iteration(self) -> None:
         """Follow the weights with the spectral norm; once a D step."""
-        for module in self.modules():
-            if isinstance(module, Spectral):
-                module.power_iteration()
+        power_iteration([module for module in self.modules() if isinstance(module, Spectral)])
+
+
+@torch.no_grad()
+def power_iteration(layers: list[Spectral]) -> None:
+    """One step of the power method for the first singular vectors of each layer."""
+    matrices, u, v = [x.weight.flatten(1) for x in layers], [x.u for x in layers], [x.v for x in layers]
+    for matrix, left, right in zip(matrices, u, v, strict=True):
+        torch.mv(matrix.t(), left, out=right)
+    _to_length_one(v)
+    for matrix, left, right in zip(matrices, u, v, strict=True):
+        torch.mv(matrix, right, out=left)
+    _to_length_one(u)
+
+
+def _to_length_one(vectors: list[Tensor]) -> None:
+    lengths = torch._foreach_norm(vectors)
+    torch._foreach_add_(lengths, 1e-12)
+    torch._foreach_div_(vectors, lengths)
