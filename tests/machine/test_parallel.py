@@ -19,7 +19,7 @@ TWO = ("--devices", "2", "--align", "all")
 
 # Fabric starts the second process by running this file again; both then call the same commands in turn.
 SCRIPT = """
-import json, os, signal, sys
+import atexit, json, os, signal, sys
 from pathlib import Path
 
 import torch
@@ -36,6 +36,8 @@ rank = int(os.environ.get("LOCAL_RANK", 0))
 for descriptor, name in ((1, "out"), (2, "err")):
     os.dup2(os.open(out / f"{name}{rank}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
 codes = {}
+joined = torch.distributed.is_initialized
+atexit.register(lambda: (out / f"joined{rank}.txt").write_text(f"{joined()}"))  # called after what is registered later
 ordisco.runs.summary.accuracy_curves = ordisco.runs.summary.confusion_matrix = lambda *args: None  # to save time
 
 
@@ -191,6 +193,11 @@ def test_a_loss_that_is_not_finite_in_one_process_ends_both(out):
     line = told(out, "err", 0)["not finite"]
     assert "the supervised loss is inf at step 4 of increment 1" in line
     assert line.endswith(f"the last good checkpoint is {out / 'bad' / 'checkpoints' / 'step-0000000003'}\n")
+
+
+def test_all_leave_the_group_before_python_ends(out):
+    """A thread of torch's may otherwise abort the process: `terminate called without an active exception`."""
+    assert [(out / f"joined{rank}.txt").read_text() for rank in (0, 1)] == ["False", "False"]
 
 
 def test_a_comparison(out):
