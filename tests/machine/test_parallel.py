@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import load_file
 
 from ordisco.runs.checkpoint import load_latest
-from tiny import STEPS, STREAM, TINY, assert_same_outcome, records
+from tiny import STREAM, TINY, assert_same_outcome, records
 
 pytestmark = pytest.mark.slow  # processes that start torch several times
 
+STEPS = 4  # an increment, of which there are two
 TWO = ("--devices", "2", "--align", "all")
 
 # Fabric starts the second process by running this file again; both then call the same commands in turn.
@@ -82,14 +83,14 @@ save_file(noted, out / f"gradients{rank}.safetensors")
 Setup.reduce, Learner.finish = average, finish
 
 run("taken", *new("whole"))
-run("some steps", *new("parts", "--max-steps", "8"))
+run("some steps", *new("parts", "--max-steps", "6"))
 run("the others", "resume", str(out / "parts"))
 
 step = Learner.step
 
 
 def stopped_step(learner):
-    if rank == 1 and learner.total_steps == 3:
+    if rank == 1 and learner.total_steps == 2:
         os.kill(os.getpid(), signal.SIGTERM)  # the second process only
     step(learner)
 
@@ -104,7 +105,7 @@ train_step = ordisco.learner.learner.train_step
 
 def bad_step(setup, state, pools):
     terms = train_step(setup, state, pools)
-    if rank == 1 and state.total_steps == 3:
+    if rank == 1 and state.total_steps == 2:
         terms["supervised"] = terms["supervised"] * float("inf")
     return terms
 
@@ -179,20 +180,20 @@ def test_only_the_first_process_speaks_and_fails(out):
 
 def test_a_resumed_run_is_the_run_never_interrupted(out):
     assert_same_outcome(out / "parts", out / "whole")
-    assert "going on after step 8 of 12" in told(out, "out", 0)["the others"]
+    assert "going on after step 6 of 8" in told(out, "out", 0)["the others"]
 
 
 def test_a_signal_to_one_process_stops_both(out):
     line = told(out, "err", 0)["stopped"]
     assert line == f"ordisco: stopped by a signal, all is saved; go on with: ordisco resume {out / 'stopped'}\n"
-    assert "going on after step 4 of 12" in told(out, "out", 0)["after that"]
+    assert "going on after step 3 of 8" in told(out, "out", 0)["after that"]
     assert_same_outcome(out / "stopped", out / "whole")
 
 
 def test_a_loss_that_is_not_finite_in_one_process_ends_both(out):
     line = told(out, "err", 0)["not finite"]
-    assert "the supervised loss is inf at step 4 of increment 1" in line
-    assert line.endswith(f"the last good checkpoint is {out / 'bad' / 'checkpoints' / 'step-0000000003'}\n")
+    assert "the supervised loss is inf at step 3 of increment 1" in line
+    assert line.endswith(f"the last good checkpoint is {out / 'bad' / 'checkpoints' / 'step-0000000002'}\n")
 
 
 def test_all_leave_the_group_before_python_ends(out):
