@@ -22,7 +22,7 @@ from ordisco.runs.checkpoint import load_latest
 from ordisco.settings.machine import MachineSettings
 from tiny import STEPS, arguments, one_line, without_figures
 
-# Processes are forked from one that has torch: one, two and four. Four wait for each other on two cores, so they do less.
+# One, two and four processes, forked from one that has torch. Four wait for each other on two cores: they do less.
 SCRIPT = """
 import sys
 from pathlib import Path

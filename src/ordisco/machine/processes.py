@@ -116,8 +116,8 @@ def watched_children() -> Iterator[list[subprocess.Popen[bytes]]]:
     kept = subprocess_script._launch_process_observer
     children: list[subprocess.Popen[bytes]] = []
 
-    def watch(started: list[subprocess.Popen[bytes]]) -> None:
-        children.extend(started)
+    def watch(child_processes: list[subprocess.Popen[bytes]]) -> None:
+        children.extend(child_processes)
         threading.Thread(target=_watch, args=(children,), daemon=True).start()
 
     subprocess_script._launch_process_observer = watch
