@@ -1,9 +1,18 @@
 """What the measurements of launchers and processes say, and the model of cost beside them."""
 
-import pytest
+from pathlib import Path
 
-from ordisco.bench import cost, scale
+import pytest
+from torch.utils.flop_counter import FlopCounterMode
+
+from conftest import FABRIC
+from ordisco.bench import cost, on_paper, scale
 from ordisco.bench.cost import Link, Step
+from ordisco.bench.measure import random_increment
+from ordisco.learner.learner import Learner
+from ordisco.machine.cores import cores
+from ordisco.runs.presets import PRESET_IMAGES, preset
+from ordisco.settings.methods import method
 
 SECONDS = {"bare": 40.0, "local_first": 14.0, "local": 45.0, "local_two": 25.0, "ray": 60.0, "ray_two": 40.0}
 
@@ -29,8 +38,8 @@ def test_tables():
         "seconds": 0.025,
         "predicted": 0.02,
     }
-    text = scale.show({"launchers": scale.ratios(SECONDS), "parallel": [step]})
-    for words in ("| 1.12 × |", "demo, 2 processes", "2.00 ×", "25 %", "0.0250", "0.0200"):
+    text = scale.show({"launchers": scale.ratios(SECONDS), "parallel": [step], "taken": scale.taken()})
+    for words in ("| 1.12 × |", "demo, 2 processes", "2.00 ×", "25 %", "0.0250", "0.0200", f"{cores()} cores, torch "):
         assert words in text
 
 
@@ -48,3 +57,19 @@ def test_more_processes_work_less_and_talk_more():
     assert work == (1.0, 1 / 8, 1 / 64)
     assert talk[0] == 0.0 < talk[1] < talk[2]
     assert cost.importance_seconds(1e6, 1e9, 10, 1e13) == pytest.approx(10.0)
+
+
+def test_the_counted_step_is_the_step():
+    narrow = {"c_width": 8, "g_width": 8, "d_width": 8, "batch_labeled": 2, "batch_unlabeled": 3, "batch_generated": 4}
+    changes = {"teacher_batch": "labeled", "replay_ramp": 0.0, "d_steps": 2}
+    settings, shape = preset("paper").replace(**narrow, **changes), PRESET_IMAGES["paper"]
+    learner = Learner(method("ordisco"), on_paper.CLASSES, shape, settings, fabric=FABRIC)
+    learner.begin(random_increment(shape, 40, 1, 0))
+    with FlopCounterMode(display=False) as counter:
+        learner.step()
+    assert sum(on_paper.operations(settings, shape).values()) == pytest.approx(counter.get_total_flops(), rel=0.05)
+
+
+def test_the_table_on_paper_is_that_of_the_model():
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert on_paper.table() in page

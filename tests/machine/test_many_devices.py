@@ -22,7 +22,7 @@ from ordisco.runs.checkpoint import load_latest
 from ordisco.settings.machine import MachineSettings
 from tiny import STEPS, arguments, one_line, without_figures
 
-# Processes are forked from one that has torch: (processes, method, settings) one after the other.
+# One, two and four processes, forked from one that has torch. Four wait for each other on two cores: they do less.
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -40,28 +40,29 @@ from ordisco.streams.arrange import new_class
 
 torch.set_num_threads(1)
 OUT = Path(sys.argv[2])
-UNEVEN = {"batch_labeled": 1, "batch_unlabeled": 7, "batch_generated": 6}
-CASES = [("ordisco", {"dropout": 0.5, "align": "all"}), ("ordisco", UNEVEN | {"d_steps": 2})]
-STEPS = 4
+UNEVEN = {"batch_labeled": 1, "batch_unlabeled": 7, "batch_generated": 6, "d_steps": 2}
+CASES = [({1, 2}, {"dropout": 0.5, "align": "all", "steps": 3}), ({1, 2, 4}, UNEVEN | {"steps": 2})]
 
 
-def learn(fabric, name, changes):
+def learn(fabric, changes):
     stream = new_class(blob_dataset(), increments=3, labels_per_class=1)
-    learner = Learner(method(name), 6, (1, 8, 8), TINY.replace(steps=STEPS, **changes), seed=0, fabric=fabric)
+    learner = Learner(method("ordisco"), 6, (1, 8, 8), TINY.replace(statistics=2, **changes), seed=0, fabric=fabric)
     losses = []
     for index in range(2):
         learner.begin(stream[index])
         while not learner.done:
             learner.step()
-        losses.append(learner.state.trace[:STEPS].clone())
+        losses.append(learner.state.trace[: changes["steps"]].clone())
         learner.finish()
     return learner, torch.cat(losses)
 
 
 def work(fabric):
     torch.set_num_threads(1)
-    for number, (name, changes) in enumerate(CASES if fabric.world_size < 4 else CASES[:1]):
-        learner, losses = learn(fabric, name, changes)
+    for number, (counts, changes) in enumerate(CASES):
+        if fabric.world_size not in counts:
+            continue
+        learner, losses = learn(fabric, changes)
         tensors = {key: tensor.clone() for key, tensor in learner.saved()[0].items()} | {"losses": losses}
         if learner.has_generator:
             tensors["drawn"] = learner.sample(torch.tensor([0, 1, 2, 3])).float()
@@ -93,7 +94,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "processes"), [(0, 2), (0, 4), (1, 2)])
+@pytest.mark.parametrize(("case", "processes"), [(0, 2), (1, 2), (1, 4)])
 def test_many_processes_follow_one(out, case, processes):
     one = torch.load(out / f"{case}-1-0.pt")
     replicas = [torch.load(out / f"{case}-{processes}-{rank}.pt") for rank in range(processes)]

@@ -81,17 +81,19 @@ def work(fabric: Fabric, name: str, rounds: int, out: Path | None = None) -> dic
         clock = Clock()
         dist.all_reduce = clock
         start = time.perf_counter()
-        learner.step()
-        whole = time.perf_counter() - start
-        sizes = [size for size, _ in clock.calls]
+        for _ in range(rounds):
+            learner.step()
+        whole = (time.perf_counter() - start) / rounds
+        sizes = [size for size, _ in clock.calls[: len(clock.calls) // rounds]]
+        seconds = sum(seconds for _, seconds in clock.calls) / rounds
         found |= {
             "collectives": len(sizes),
             "bytes": sum(sizes),
             "gradient_bytes": sum(
                 network.flat.grad.nbytes for name, network in learner.state.nets.named() if name in "CGD"
             ),
-            "share": sum(seconds for _, seconds in clock.calls) / whole,
-            "seconds": sum(seconds for _, seconds in clock.calls),
+            "share": seconds / whole,
+            "seconds": seconds,
             "predicted": told(sizes, fabric.world_size, link),
             "latency": link.latency,
             "bandwidth": link.bandwidth,

@@ -16,12 +16,14 @@ from ordisco.errors import OrdiscoError
 from ordisco.launchers.base import Launcher
 from ordisco.launchers.local import Local
 from ordisco.launchers.ray import Ray
+from ordisco.machine.cores import cores, processor
 from ordisco.machine.processes import start
 from ordisco.report.board import PlainBoard
 from ordisco.report.terminal import SilentDisplay
 from ordisco.runs.config import RunConfig
 from ordisco.studies.comparison import Comparison
 from ordisco.studies.launching import Launching
+from ordisco.studies.results import code_now
 
 RUNS, STEPS = 4, 20  # of the grid; steps an increment
 
@@ -100,8 +102,17 @@ def ratios(seconds: dict[str, float]) -> dict[str, float]:
     return found
 
 
+def taken() -> str:
+    """Where, with what, and of which code."""
+    import torch
+
+    code = code_now()
+    commit = f"commit {code['commit'][:7]}{', changed' if code['dirty'] else ''}" if code["commit"] else "no commit"
+    return f"{processor()}, {cores()} cores, torch {torch.__version__}, ordisco {code['version']}, {commit}"
+
+
 def show(found: dict[str, Any]) -> str:
-    """Two tables, ready for `docs/scale.md`."""
+    """Two tables, ready for `docs/scale.md`, and what they were taken with."""
     from ordisco.report.table import markdown_table
 
     words = {
@@ -133,4 +144,4 @@ def show(found: dict[str, Any]) -> str:
             [[text, *(value(part) for part in found["parallel"])] for text, value in lines],
         )
     )
-    return "\n".join(tables)
+    return "\n".join([*tables, found["taken"]])

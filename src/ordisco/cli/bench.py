@@ -69,7 +69,7 @@ def scaled(presets: tuple[str, ...], rounds: int, as_json: bool) -> str:
     seconds = scale.launchers(importlib.util.find_spec("ray") is not None)
     cases = [(name, count) for name in presets for count in (2, 4)]
     parallel = [{"preset": name} | scale.parallel(name, count, rounds) for name, count in cases]
-    found = {"seconds": seconds, "launchers": scale.ratios(seconds), "parallel": parallel}
+    found = {"seconds": seconds, "launchers": scale.ratios(seconds), "parallel": parallel, "taken": scale.taken()}
     return json.dumps(found, indent=2) if as_json else scale.show(found)
 
 

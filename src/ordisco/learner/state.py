@@ -50,11 +50,7 @@ class Setup:
 
     def averaged(self, vector: Tensor) -> Tensor:
         """The mean of a vector over the processes of a data-parallel run."""
-        if self.fabric.world_size == 1:
-            return vector
-        mean = self.fabric.all_reduce(vector.clone(), reduce_op="mean")
-        assert isinstance(mean, Tensor)
-        return mean
+        return vector if self.group.size == 1 else self.group.sum_(vector.clone()).div_(self.group.size)
 
     @property
     def group(self) -> Group:
@@ -63,8 +59,8 @@ class Setup:
 
     def reduce(self, network: Network) -> None:
         """Average gradients over the processes of a data-parallel run; batch-norm statistics are those of all."""
-        if self.fabric.world_size > 1:
-            network.flat.grad.copy_(self.averaged(network.flat.grad))
+        if self.group.size > 1:
+            self.group.sum_(network.flat.grad).div_(self.group.size)
 
     def seed_step(self, total_steps: int, part: str) -> None:
         """Seed torch for a part of a step, alike in all processes: a resumed run draws the same numbers."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+import torch.distributed as dist
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
@@ -84,24 +86,43 @@ def start(machine: MachineSettings) -> Fabric:
     fabric = make_fabric(machine)
     if machine.world > 1:
         logging.getLogger("lightning_utilities.core.rank_zero").setLevel(logging.WARNING)
-        with watched_children():
+        with watched_children() as children:
             fabric.launch()
+        atexit.register(end_together, children)
         if machine.threads is not None:
             torch.set_num_threads(machine.threads)  # Fabric has shared out the cores
     return fabric
 
 
+def end_together(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Leave the others however this process ends, while Python is still there; the first sees those it started end.
+
+    A thread of torch's holds the last sum for a moment after it is made. Without this it would let go of it when Python
+    is gone, and abort the process.
+    """
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    end = time.monotonic() + PATIENCE
+    for child in children:
+        try:
+            child.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
 @contextmanager
-def watched_children() -> Iterator[None]:
+def watched_children() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Have a process that was killed told in one line; Fabric would kill all others without a word."""
     kept = subprocess_script._launch_process_observer
+    children: list[subprocess.Popen[bytes]] = []
 
     def watch(child_processes: list[subprocess.Popen[bytes]]) -> None:
-        threading.Thread(target=_watch, args=(child_processes,), daemon=True).start()
+        children.extend(child_processes)
+        threading.Thread(target=_watch, args=(children,), daemon=True).start()
 
     subprocess_script._launch_process_observer = watch
     try:
-        yield
+        yield children
     finally:
         subprocess_script._launch_process_observer = kept
 
@@ -111,9 +132,7 @@ def _watch(children: list[subprocess.Popen[bytes]]) -> None:
         if all(child.poll() == 0 for child in children):
             return
         time.sleep(LOOK_SECONDS)
-    time.sleep(
-        PATIENCE
-    )  # a broken connection is told, and what was saved is named, where this process waits for others
+    time.sleep(PATIENCE)  # where this process waits for the others, it tells of the loss itself, and what was saved
     number, code = next((number, child.poll()) for number, child in enumerate(children, 1) if child.poll())
     how = f"by signal {-code}" if code and code < 0 else f"with code {code}"
     print(
