@@ -16,7 +16,7 @@ BATCHES = ("--batch-labeled", "8", "--batch-unlabeled", "8", "--batch-generated"
 DATA = ("--increments", "1", "--classes", "0,1,2,3", "--max-images", "80")
 TINY = (STREAM, *DATA, *NETS, *BATCHES, "--threads", "1", "--accelerator", "cpu")
 STEPS = 6  # an increment
-VARYING = ("seconds", "total_seconds", "peak_memory_bytes")
+VARYING = ("seconds", "total_seconds", "total_cpu_seconds", "cpu_seconds", "peak_memory_bytes")
 
 
 def arguments(out: Path | str, *options: str, steps: int = STEPS) -> list[str]:

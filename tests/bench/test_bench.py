@@ -3,16 +3,21 @@
 import itertools
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
-from ordisco.bench import measure, plain_images, profile
+from ordisco.bench import everything, grow, measure, plain_images, processes, profile
+from ordisco.bench.grow import grown, slope
 from ordisco.bench.limit import heavy_operations, run_all
-from ordisco.bench.measure import growth, ratio, slope, turns
+from ordisco.bench.measure import ratios, turns
+from ordisco.bench.tables import profile_tables
+from ordisco.bench.values import Value, read_report
 from ordisco.cli import main
-from ordisco.cli.bench import show, show_profile
 from ordisco.data import augment
+from ordisco.errors import OrdiscoError
+from ordisco.machine.memory import most_resident
 from ordisco.settings.machine import MachineSettings
 
 
@@ -48,7 +53,7 @@ def test_turns_are_taken_in_turn_and_the_first_does_not_count():
     seconds = turns(2, lambda: order.append("a"), lambda: order.append("b"))
     assert order == ["a", "b"] * 3
     assert [len(one) for one in seconds] == [2, 2]
-    assert ratio([2.0, 9.0, 4.0], [1.0, 3.0, 4.0]) == 2.0
+    assert ratios([2.0, 9.0, 4.0], [1.0, 3.0, 4.0]) == [2.0, 3.0, 1.0]
 
 
 def test_growth_is_the_slope_of_a_line_with_its_error():
@@ -61,32 +66,47 @@ def test_growth_is_the_slope_of_a_line_with_its_error():
 @pytest.mark.slow
 def test_storage_is_flat_for_ordisco_and_grows_with_every_generator_kept():
     machine = MachineSettings(accelerator="cpu", threads=1)
-    online, offline = (growth(machine, 3, name)["bytes_per_increment"] for name in ("ordisco", "offline-all"))
+    online, offline = (grown(name, 3, machine)["bytes"] for name in ("ordisco", "offline-all"))
     labels = 10 * (64 + 8 + 2)  # ten labelled 8×8 images with label and increment come every time
     assert [b - a for a, b in itertools.pairwise(online)] == [labels, labels]
     steps = [b - a - labels for a, b in itertools.pairwise(offline)]
     assert steps[0] == steps[1] > 0
 
 
-@pytest.mark.slow
-def test_the_command_prints_json_and_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(measure, "start_up", lambda rounds: {"help_seconds": 0.2, "import_seconds": 2.0})
-    monkeypatch.setattr(measure, "peak_of_steps", lambda name, machine: 2**30)
-    grown = {"seconds_per_increment": [1.0, 1.1, 0.9], "bytes_per_increment": [10.0, 20.0, 30.0]}
-    monkeypatch.setattr(measure, "growth", lambda *args: grown)
-    assert main(["bench", "--preset", "demo", "--rounds", "1", "--increments", "3", "--threads", "1", "--json"]) == 0
-    results = json.loads(capsys.readouterr().out)
-    demo = results["presets"]["demo"]
-    assert demo["step_over_limit"] > 1
-    assert demo["plain_over_step"] > demo["plain_products_over_step"] > 0
-    assert demo["plain_heavy_operations"] > demo["heavy_operations"]
-    assert demo["precision"] == "32-true"
-    assert len(results["seconds_per_increment"]) == len(results["bytes_per_increment"]) == 3
-    assert results["offline"].keys() == {"offline-all", "offline-last"}
-    show(results)
+def test_the_command_saves_prints_and_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    grown = {"seconds": [1.0] * 12, "bytes": [10.0 * n for n in range(12)], "resident": [3e8] * 12}
+    monkeypatch.setattr(grow, "in_a_process", lambda *arguments: grown)
+    monkeypatch.setattr(processes, "start_up", lambda *arguments: {"import ordisco": Value(0.05, "s")})
+    monkeypatch.setattr(processes, "memory", lambda *arguments: {"a run": Value(90.0, "MB")})
+    words = ["bench", "--preset", "demo", "--rounds", "1", "--threads", "1"]
+    assert main([*words, "--json", str(tmp_path)]) == 0
     tables = capsys.readouterr().out
-    assert f"| plain code / step | {demo['plain_over_step']:.2f} × |" in " ".join(tables.split())
-    assert tables.count("| offline") == 2
+    [file] = tmp_path.iterdir()
+    sections = read_report(file).sections
+    demo = sections["step: demo, 1 thread"]
+    assert demo["step / its convolutions and matrix products"].value > 1
+    whole, products = (demo[f"plain code{of} / step"].value for of in ("", "'s convolutions and matrix products"))
+    assert whole > products > 0
+    assert {"step of ORDisCo", "step of SMB", "step of SMB+UMB", "images evaluated", "checkpoint saved"} <= demo.keys()
+    assert f"| plain code / step | {whole:.2f} × |" in " ".join(tables.split())
+    assert sections["growth: ORDisCo"]["kept, more an increment"].value == 10.0
+    assert sections["growth: ORDisCo"]["memory, increment 12"].value == 300.0
+    assert "| a run | 90 MB |" in " ".join(tables.split())
+    saved = json.loads(file.read_text())
+    saved["sections"]["start-up: a process"]["import ordisco"]["value"] = 0.025
+    file.write_text(json.dumps(saved))
+    monkeypatch.setattr(measure, "step", lambda *arguments: {})
+    monkeypatch.setattr(measure, "throughput", lambda *arguments: {})
+    assert main([*words, "--against", str(tmp_path)]) == 0
+    assert "Worse by more than the noise: start-up: a process: import ordisco." in capsys.readouterr().out
+
+
+def test_a_plan_takes_fewer_turns_where_steps_are_long():
+    plan = everything.Plan(("demo",), (1,), 15, 30)
+    assert [plan.rounds_of(name) for name in ("demo", "small", "small-colour", "paper")] == [15, 15, 7, 3]
+    assert everything.usual_threads("cuda") == (1,)
 
 
 @pytest.mark.slow
@@ -95,17 +115,21 @@ def test_a_profile_names_the_operations_of_a_step_and_their_shares_are_the_whole
 ):
     monkeypatch.setattr(profile, "WARM_UP", 1)
     monkeypatch.setattr(profile, "STEPS", 2)
-    assert main(["bench", "--profile", "--preset", "demo", "--threads", "1", "--json"]) == 0
+    assert main(["bench", "--profile", "--preset", "demo", "--threads", "1", "--json", "-"]) == 0
     parts = json.loads(capsys.readouterr().out)["demo"]
     assert sum(part["share"] for part in parts) == pytest.approx(1.0, abs=0.05)
     assert {"convolution_backward", "Python"} <= {part["name"] for part in parts}
     assert [part["seconds"] for part in parts] == sorted((part["seconds"] for part in parts), reverse=True)
-    show_profile({"demo": parts}, rows=3)
-    lines = capsys.readouterr().out.splitlines()
+    lines = profile_tables({"demo": parts}, rows=3).splitlines()
     assert sum(line.startswith(f"| {len(parts) - 3} others") for line in lines) == 1
     assert [any(line.startswith(f"| {part['name']} ") for line in lines) for part in parts[:4]] == [True] * 3 + [False]
 
 
-def test_the_memory_of_a_step_is_that_of_the_process():
-    peak = measure.peak_here("demo", MachineSettings(accelerator="cpu", threads=1))
-    assert peak is None or peak > 2**27
+def test_a_program_of_its_own_is_timed_and_its_memory_is_not_that_of_this_one():
+    seconds, cpu = processes.ended("-c", "sum(range(10**6))")
+    assert cpu > 0
+    assert seconds > 0
+    with pytest.raises(OrdiscoError, match="failed: ValueError: no"):
+        processes.ended("-c", "raise ValueError('no')")
+    mine, its = most_resident(), processes.peak("")
+    assert mine is None or 5 < its < mine / 2e6  # Python alone, started by one that has torch

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from conftest import TINY, make_learner
-from ordisco.bench import measure
+from ordisco.bench import learners
 from ordisco.bench.plain import PlainORDisCo
 from ordisco.learner.learner import Learner
 from ordisco.learner.state import TERMS
@@ -131,7 +131,7 @@ def keep(kept: dict[str, torch.Tensor], name: str, network: object) -> None:
 
 @pytest.mark.slow
 def test_the_plain_file_can_be_read_at_one_sitting_and_run(capsys: pytest.CaptureFixture[str]):
-    assert len(Path(measure.__file__).with_name("plain.py").read_text().splitlines()) <= 275
+    assert len(Path(learners.__file__).with_name("plain.py").read_text().splitlines()) <= 275
     example = Path(__file__).parents[2] / "examples" / "plain_ordisco.py"
     accuracy = runpy.run_path(str(example))["main"](steps=2)
     assert 0 <= accuracy <= 1

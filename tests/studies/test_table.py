@@ -59,6 +59,17 @@ def test_the_table_by_hand() -> None:
     assert "−25.0 [−88.5, +38.5]" in to_jt  # SMB, the other way round
 
 
+def test_cpu_seconds_of_runs_and_to_an_accuracy() -> None:
+    points = {"SMB": [[2.0, 0.9], [5.0, 0.4], [9.0, 0.8]], "ORDisCo": [[30.0, 0.6], [50.0, 0.7]]}
+    done = [(row, result | {"cpu_seconds": 9.4, "points": points.get(row.name, [])}) for row, result in DONE]
+    cells = cells_of(study_text(Study("T", ROWS), done, reach=0.7))
+    titles, last = cells["method"], {name: row[-3:-1] for name, row in cells.items()}
+    assert titles[-3:-1] == ["CPU s", "CPU s to 70 % (seeds)"]
+    assert (last["SMB"], last["ORDisCo"], last["JT"]) == (["9", "2 (3 of 3)"], ["9", "50 (3 of 3)"], ["9", "—"])
+    done[-1][1]["cpu_seconds"] = None  # a mean of some seeds would not be that of the others
+    assert cells_of(study_text(Study("T", ROWS), done))["ORDisCo"][-2] == "—"
+
+
 def test_columns_without_entries_are_left_out() -> None:
     plain = table_of([Group("SMB", {0: fake(0.5)}), Group("ORDisCo", {0: fake(0.6)})])
     assert plain.header == ("method", "after the last increment", "mean over increments", "time", "kept")

@@ -21,7 +21,7 @@ from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
 from ordisco.bench.cost import Link, told
-from ordisco.bench.measure import CLASSES, bench_settings, random_increment
+from ordisco.bench.learners import CLASSES, bench_settings, random_increment
 from ordisco.learner.learner import Learner
 from ordisco.runs.presets import PRESET_IMAGES
 from ordisco.settings.methods import method

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch.profiler import ProfilerActivity, profile
 
-from ordisco.bench.measure import make_learner
+from ordisco.bench.learners import make_learner
 from ordisco.settings.machine import MachineSettings
 
 WARM_UP, STEPS = 3, 10

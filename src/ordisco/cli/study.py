@@ -52,6 +52,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="with --table: a column for each increment; MEASURE is accuracy, pseudo-labels, trusted, "
         "right (of these), penalty (its gradient over the loss's) or samples (by the judge)",
     )
+    parser.add_argument(
+        "--reach", type=float, metavar="PERCENT", help="with --table: CPU-seconds until C′ is first found so accurate"
+    )
     parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
     parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
@@ -65,8 +68,14 @@ def run(args: argparse.Namespace) -> int:
     if args.job is not None:
         leave_interrupts_to_parent()
     check_ranges(args, jobs=(1, MOST_JOBS))
-    for option, needs in (("against", "table"), ("over", "table"), ("each", "table"), ("check", "fill")):
-        if getattr(args, option) and not getattr(args, needs):
+    for option, needs in (
+        ("against", "table"),
+        ("over", "table"),
+        ("each", "table"),
+        ("reach", "table"),
+        ("check", "fill"),
+    ):
+        if getattr(args, option) not in (None, False) and not getattr(args, needs):
             raise UsageError(f"--{option} is only for --{needs}")
     if sum(bool(getattr(args, action)) for action in ("list", "table", "plot", "fill")) > 1:
         raise UsageError("give one of --list, --table, --plot, --fill")
@@ -96,13 +105,21 @@ def run(args: argparse.Namespace) -> int:
         if args.each and (args.over or args.against):
             raise UsageError("--each compares nothing: leave --over and --against out")
         over = None if args.over is None else Span.read(args.over)
+        reach = None if args.reach is None else share_of(args.reach)
         other = None if args.each is None else lambda groups: each_increment(groups, args.each)
-        print(study_text(study.against(args.against), results_of(args).read_all(rows), over, other))
+        print(study_text(study.against(args.against), results_of(args).read_all(rows), over, reach, other))
     elif args.plot is not None:
         plot(study, rows, results_of(args), args.plot)
     else:
         make(args, rows)
     return 0
+
+
+def share_of(percent: float) -> float:
+    """An accuracy given in percent."""
+    if not 0 < percent <= 100:
+        raise UsageError(f"reach = {percent:g} is not allowed: an accuracy in percent, such as 75")
+    return percent / 100
 
 
 def results_of(args: argparse.Namespace) -> Results:

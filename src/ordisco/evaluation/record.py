@@ -1,14 +1,14 @@
-"""What is recorded of an increment once it is learned: one line of metrics.jsonl."""
+"""What is recorded of an increment once it is learned, and of a look within one: lines of metrics.jsonl."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from ordisco.errors import OrdiscoError
 
-KIND = "increment"
+KIND, LOOK = "increment", "look"
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class IncrementRecord:
     peak_memory_bytes: int | None
     kept_bytes: int  # carried to the next increment
     kept: dict[str, int]  # the same by part
+    total_cpu_seconds: float | None = None  # of the processors; older runs do not have it
 
     @property
     def shares(self) -> dict[str, float]:
@@ -47,14 +48,44 @@ class IncrementRecord:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> IncrementRecord:
         """Read such a line back."""
-        names = [field.name for field in fields(IncrementRecord)]
-        if missing := [name for name in names if name not in values]:
+        known = fields(IncrementRecord)
+        if missing := [field.name for field in known if field.name not in values and field.default is MISSING]:
             raise OrdiscoError(f"not the record of an increment, {missing[0]} is missing")
-        record = IncrementRecord(**{name: values[name] for name in names})
-        for name in ("accuracy", "seconds", "total_seconds", "kept_bytes"):
-            if isinstance(values[name], bool) or not isinstance(values[name], int | float):
-                raise OrdiscoError(f"not the record of an increment, {name} is no number")
+        record = IncrementRecord(**{field.name: values[field.name] for field in known if field.name in values})
+        check_numbers(values, "accuracy", "seconds", "total_seconds", "kept_bytes")
+        if record.total_cpu_seconds is not None:
+            check_numbers(values, "total_cpu_seconds")
         return record
+
+
+@dataclass(frozen=True)
+class Look:
+    """The accuracy of C′ in the middle of an increment, on the test images of all classes seen by then."""
+
+    increment: int  # the one under way, counted from 1
+    step: int  # of it, made by then
+    accuracy: float
+    total_cpu_seconds: float | None  # as of an increment
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line of metrics.jsonl."""
+        return {"kind": LOOK, **asdict(self)}
+
+
+def check_numbers(values: Mapping[str, Any], *names: str) -> None:
+    """Refuse a record in which one of these is no number."""
+    for name in names:
+        if isinstance(values[name], bool) or not isinstance(values[name], int | float):
+            raise OrdiscoError(f"not the record of an increment, {name} is no number")
+
+
+def looks_in(lines: list[dict[str, Any]]) -> list[Look]:
+    """The looks among the lines of metrics.jsonl."""
+    names = [field.name for field in fields(Look)]
+    found = [line for line in lines if line.get("kind") == LOOK]
+    if damaged := [name for line in found for name in names if name not in line]:
+        raise OrdiscoError(f"not a look within an increment, {damaged[0]} is missing")
+    return [Look(**{name: line[name] for name in names}) for line in found]
 
 
 def increments_in(lines: list[dict[str, Any]]) -> list[IncrementRecord]:

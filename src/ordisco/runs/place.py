@@ -40,7 +40,9 @@ def fits_run(config: RunConfig, stream: Stream, nets: Networks) -> Fits:
         if state.get("image_shape") != list(stream.image_shape):
             raise OrdiscoError(f"image_shape is not {list(stream.image_shape)}, that of the stream")
         check_whole("metrics_size", state.get("metrics_size"), 0, 2**53)
-        for name in ("seconds", "seconds_before_increment"):
+        spent = ["seconds", "seconds_before_increment"]
+        spent += ["cpu_seconds"] if state.get("cpu_seconds") is not None else []  # older checkpoints do not have it
+        for name in spent:
             value = state.get(name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise OrdiscoError(f"{name} is not a number of seconds")

@@ -13,16 +13,18 @@ from lightning_fabric.loggers.logger import Logger
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.accuracy import PseudoLabels, assess, evaluate, generated_accuracy
-from ordisco.evaluation.record import IncrementRecord
+from ordisco.evaluation.accuracy import PseudoLabels, assess, generated_accuracy
+from ordisco.evaluation.record import IncrementRecord, Look
 from ordisco.learner.learner import Learner, NonFiniteError
 from ordisco.learner.state import TRACE
 from ordisco.machine.group import ALONE
 from ordisco.machine.memory import peak_memory, reset_peak_memory
 from ordisco.report.terminal import Display
 from ordisco.runs import checkpoint
+from ordisco.runs.clock import Clock
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import RunDirectory, resume_command, without_none
+from ordisco.runs.looks import a_few, look
 from ordisco.runs.place import fits_run
 from ordisco.runs.signals import Interrupted, StopRequest
 from ordisco.runs.summary import draw_samples, write_summary
@@ -31,7 +33,6 @@ from ordisco.streams.stream import Increment, Stream
 from ordisco.words import percent
 
 SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
-QUICK_LOOK = 1_000  # test images when --max-steps ends a run early
 
 
 class Run:
@@ -55,8 +56,8 @@ class Run:
         self.learner, self.display = learner, display
         self.judge, self.logger = judge, logger
         self.go_on = f"go on with: {resume_command(directory.path)}"
-        self.seconds = 0.0  # of training before this process
-        self.started = self.saved_at = self.shown_at = time.monotonic()
+        self.clock = Clock()
+        self.saved_at = self.shown_at = time.monotonic()
         self.shown_steps = learner.total_steps
         self.seconds_before_increment = 0.0
         self.saved_place: tuple[int, int] | None = None  # increments and steps done at the last checkpoint
@@ -122,6 +123,9 @@ class Run:
                 self.record_step()
         if self.chief and now - self.shown_at > (SHOW_SECONDS if record else SLOW_SECONDS):
             self.show(now)
+        every = self.config.machine.evaluate_every
+        if every is not None and learner.step_in_increment % every == 0 and not learner.done:
+            self.look()
         if stop or save:
             self.save()
         if stop:
@@ -153,8 +157,9 @@ class Run:
         hidden = increment.labels < 0
         images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
         pseudo = PseudoLabels.of(learner, images, truth, group) if self.chief or group.size > 1 else PseudoLabels()
-        if self.chief:
-            evaluation = assess(learner, stream.test_after(index), stream.num_classes)
+        evaluation = assess(learner, stream.test_after(index), stream.num_classes) if self.chief else None
+        seconds, cpu_seconds = self.clock.seconds(), self.cpu_seconds()
+        if evaluation is not None:
             kept = learner.bytes_kept()
             record = IncrementRecord(
                 increment=index + 1,
@@ -169,32 +174,38 @@ class Run:
                 penalty_ratio=ratio,
                 generated_accuracy=None if self.judge is None else generated_accuracy(learner, self.judge),
                 confusion=evaluation.confusion.tolist(),
-                seconds=round(self.elapsed() - self.seconds_before_increment, 3),
-                total_seconds=round(self.elapsed(), 3),
+                seconds=round(seconds - self.seconds_before_increment, 3),
+                total_seconds=round(seconds, 3),
                 peak_memory_bytes=peak_memory(learner.device),
                 kept_bytes=sum(kept.values()),
                 kept=kept,
+                total_cpu_seconds=cpu_seconds,
             )
             self.directory.metrics.append(record.to_dict())
             self.log(record.shares)
             draw_samples(self.directory, learner, stream, index)
             self.display.increment_done(record)
-        self.seconds_before_increment = self.elapsed()
+        self.seconds_before_increment = self.clock.seconds()
         self.save()
         self.shown_steps, self.shown_at = learner.total_steps, time.monotonic()
 
+    def look(self) -> None:
+        """How good is C′ by now? Recorded; no number of the run depends on it."""
+        learner, cpu_seconds = self.learner, self.cpu_seconds()
+        with self.clock.stopped():
+            accuracy = look(learner, self.stream.test_after(learner.increments))
+            if accuracy is not None:
+                place = learner.increments + 1, learner.step_in_increment
+                self.directory.metrics.append(Look(*place, accuracy, cpu_seconds).to_dict())
+
     def quick_look(self) -> None:
         """--max-steps is reached: how good is C′ by now on a few test images?"""
-        if self.learner.pools is not None:
-            self.learner.gather_statistics()
-        if self.chief:
-            test = self.stream.test_after(self.learner.increments)
-            few = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]
-            accuracy = evaluate(self.learner, test[few])
-            steps = self.learner.total_steps
+        test = a_few(self.stream.test_after(self.learner.increments))
+        accuracy, steps = look(self.learner, test), self.learner.total_steps
+        if accuracy is not None:
             self.display.message(
                 f"stopped after {steps:,} step{'s' if steps != 1 else ''} as asked: "
-                f"accuracy {percent(accuracy)} on {len(few):,} test images"
+                f"accuracy {percent(accuracy)} on {len(test):,} test images"
             )
 
     # ------------------------------------------------------------------ state
@@ -206,11 +217,13 @@ class Run:
             return
         tensors, state = self.learner.saved()
         self.check_finite(tensors)
+        cpu_seconds = self.cpu_seconds()
         if self.chief:
             self.directory.check_still_there()
             progress = {
                 **self.directory.metrics.mark(),
-                "seconds": self.elapsed(),
+                "seconds": self.clock.seconds(),
+                "cpu_seconds": cpu_seconds,
                 "seconds_before_increment": self.seconds_before_increment,
                 "image_shape": list(self.learner.image_shape),
                 "settings": without_none(self.config.to_dict()),
@@ -237,15 +250,16 @@ class Run:
             self.learner.load(loaded.tensors, state, under_way)
         except OrdiscoError as error:
             raise OrdiscoError(f"checkpoint {loaded.path} does not fit: {error}") from error
-        self.seconds = loaded.state["seconds"]
+        self.clock.go_on(loaded.state)
         self.seconds_before_increment = loaded.state["seconds_before_increment"]
         self.shown_steps = self.learner.total_steps
         if self.chief:
             self.directory.metrics.truncate(loaded.state["metrics_size"], loaded.state.get("metrics_sha256"))
 
-    def elapsed(self) -> float:
-        """Seconds of training, those before an interruption included."""
-        return self.seconds + time.monotonic() - self.started
+    def cpu_seconds(self) -> float | None:
+        """Of all processes, which all have to ask; None where an older version has begun the run."""
+        spent = self.clock.cpu_seconds(self.learner.setup.group, self.learner.device)
+        return None if spent is None else round(spent, 3)
 
     def check_finite(self, tensors: dict[str, Tensor] | None = None) -> None:
         """A loss or a weight that is not finite ends the run; the last good state stays."""

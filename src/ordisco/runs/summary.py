@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ordisco.errors import OrdiscoError
-from ordisco.evaluation.record import IncrementRecord, increments_in
+from ordisco.evaluation.record import IncrementRecord, Look, increments_in, looks_in
 from ordisco.report.confusion import confusion_matrix
 from ordisco.report.curves import accuracy_curves
 from ordisco.report.grids import sample_grid
@@ -40,6 +40,14 @@ def increments_of(directory: RunDirectory) -> list[IncrementRecord]:
     """The records of finished increments."""
     try:
         return increments_in(directory.metrics.read())
+    except OrdiscoError as error:
+        raise OrdiscoError(f"{directory.metrics.file} is damaged: {error}") from error
+
+
+def looks_of(directory: RunDirectory) -> list[Look]:
+    """The looks at C′ within increments."""
+    try:
+        return looks_in(directory.metrics.read())
     except OrdiscoError as error:
         raise OrdiscoError(f"{directory.metrics.file} is damaged: {error}") from error
 
@@ -79,6 +87,7 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         "final_accuracy": accuracies[-1],
         "mean_accuracy": sum(accuracies) / len(accuracies),
         "seconds": records[-1].total_seconds,
+        "cpu_seconds": records[-1].total_cpu_seconds,
         "peak_memory_bytes": records[-1].peak_memory_bytes,
         "kept_bytes": records[-1].kept_bytes,
     }

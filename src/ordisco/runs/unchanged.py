@@ -1,8 +1,8 @@
 """Is settings.toml still what the run was started with?
 
 A run goes on only with the settings that it has learned with so far. They may be changed where no number depends on
-them: [machine] data_dir, checkpoint_seconds and tensorboard; devices and num_nodes, on which no more than rounding
-depends; and where a data set of one's own lies, as its images are compared with stream.json anyway.
+them: [machine] data_dir, checkpoint_seconds, evaluate_every and tensorboard; devices and num_nodes, on which no more
+than rounding depends; and where a data set of one's own lies, as its images are compared with stream.json anyway.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 FREE = (
     "machine.data_dir",
     "machine.checkpoint_seconds",
+    "machine.evaluate_every",
     "machine.tensorboard",
     "machine.devices",
     "machine.num_nodes",

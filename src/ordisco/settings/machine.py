@@ -31,6 +31,9 @@ class MachineSettings(Settings):
     )
     data_dir: str | None = setting(None, "folder of the data files (default: ORDISCO_DATA, else a cache)")
     checkpoint_seconds: float = setting(60.0, "seconds between checkpoints within an increment", low=0.0, high=1e9)
+    evaluate_every: int | None = setting(
+        None, "steps between evaluations of C′ within an increment, recorded beside the seconds", low=1, high=10**9
+    )
     judge: str | None = setting(
         None, "run directory whose classifier judges the generated images, such as one of --method jt"
     )

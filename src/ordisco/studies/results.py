@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.errors import OrdiscoError
+from ordisco.evaluation.record import IncrementRecord, Look
 from ordisco.files import json_bytes, json_of, read_plain, told_in_one_line, write_atomically
 from ordisco.machine.cores import processor
 from ordisco.runs.directory import RunDirectory
-from ordisco.runs.summary import increments_of
+from ordisco.runs.summary import increments_of, looks_of
 from ordisco.studies.study import JUDGED, Row
 
 Result = dict[str, Any]
@@ -94,9 +95,23 @@ def outcome_of(directory: RunDirectory) -> Result:
         "kept_bytes": records[-1].kept_bytes,
         "kept": records[-1].kept,
         "increment_seconds": [record.seconds for record in records],
+        "cpu_seconds": records[-1].total_cpu_seconds,
+        "points": points_of(directory, records),
         "kept_by_increment": [record.kept for record in records],
         "peak_memory_bytes": records[-1].peak_memory_bytes,
     }
+
+
+def points_of(directory: RunDirectory, records: list[IncrementRecord]) -> list[list[float]]:
+    """CPU-seconds and accuracy of C′, whenever it was evaluated; none where the seconds were not counted."""
+    at: list[IncrementRecord | Look] = [*records, *looks_of(directory)]
+    found = [(one.total_cpu_seconds, one.accuracy) for one in at]
+    return sorted([seconds, accuracy] for seconds, accuracy in found if seconds is not None)
+
+
+def seconds_to(result: Result, accuracy: float) -> float | None:
+    """CPU-seconds until C′ was first found to be that accurate on the classes seen; None where it never was."""
+    return next((seconds for seconds, reached in result.get("points", []) if reached >= accuracy), None)
 
 
 def result_of(row: Row, directory: RunDirectory, code: list[dict[str, Any]]) -> Result:

@@ -94,7 +94,8 @@ class Row:
         }
         learner = {**leading, **differing(mine, given(leading))}
         machine = differing(vars(config.machine), vars(base.machine))
-        changes = {**stream, **learner, **{name: machine[name] for name in COMPUTING if name in machine}}
+        said = (*COMPUTING, "evaluate_every")
+        changes = {**stream, **learner, **{name: machine[name] for name in said if name in machine}}
         words = [stream_word(config), "--method", config.method, "--seed", str(self.seed)]
         return [*words, *preset_words(config), *options(changes)]
 

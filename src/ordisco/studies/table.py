@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ordisco.errors import UsageError, shown
 from ordisco.report.table import TextTable
 from ordisco.studies.paired import BySeed, Gap, Interval, differences, gap_closed, interval
-from ordisco.studies.results import Result
+from ordisco.studies.results import Result, seconds_to
 from ordisco.studies.study import Row, Study, stream_title
 from ordisco.words import duration, percent_mean, size
 
@@ -81,12 +81,13 @@ def study_text(
     study: Study,
     done: Sequence[tuple[Row, Result]],
     over: Span | None = None,
+    reach: float | None = None,
     other: Callable[[Sequence[Group]], TextTable] | None = None,
 ) -> str:
     """Markdown: the title, a table for each stream, or some `other` one, and how much is done."""
     parts = [f"## {study.title}\n"]
     for stream, groups in grouped(done).items():
-        table = table_of(groups, study.reference, study.ceiling, over) if other is None else other(groups)
+        table = table_of(groups, study.reference, study.ceiling, over, reach=reach) if other is None else other(groups)
         parts += [f"### {stream}\n", table.markdown()]
     if len(done) < len(study.rows):
         parts.append(f"{len(done)} of {len(study.rows)} rows are done.\n")
@@ -99,8 +100,12 @@ def table_of(
     ceiling: str | None = None,
     over: Span | None = None,
     times: bool = True,
+    reach: float | None = None,
 ) -> TextTable:
-    """The groups of one stream side by side; columns without any entry are left out."""
+    """The groups of one stream side by side; columns without any entry are left out.
+
+    `reach`: an accuracy, the CPU-seconds to which are a column.
+    """
     by_name = {group.name: group for group in groups}
     low, high = by_name.get(reference or ""), by_name.get(ceiling or "")
     what = "last" if over is None else "difference"
@@ -117,9 +122,11 @@ def table_of(
         "penalty / loss",
         "samples by judge",
         "time",
+        "CPU s",
+        "" if reach is None else f"CPU s to {100 * reach:g} % (seeds)",
         "kept",
     ]
-    lines = [cells(group, low, high, over, times) for group in groups]
+    lines = [cells(group, low, high, over, times, reach) for group in groups]
     if all(len(group.results) == 1 for group in groups):
         lines = [[line[0], NONE, *line[2:]] for line in lines]
     used = [index for index in range(len(header)) if index == 0 or any(line[index] != NONE for line in lines)]
@@ -131,7 +138,9 @@ def table_of(
     )
 
 
-def cells(group: Group, low: Group | None, high: Group | None, over: Span | None, times: bool) -> list[str]:
+def cells(
+    group: Group, low: Group | None, high: Group | None, over: Span | None, times: bool, reach: float | None
+) -> list[str]:
     """One line of the table."""
     scores = group.scores(over)
     of_seeds = {name: group.last_of(name) for name in SHARES}
@@ -150,8 +159,22 @@ def cells(group: Group, low: Group | None, high: Group | None, over: Span | None
         f"{statistics.geometric_mean(ratios):.1e}".replace("-", "−") if ratios else NONE,
         judged,
         duration(statistics.fmean(group.values("seconds").values())) if times else NONE,
+        cpu_cell([result.get("cpu_seconds") for result in group.results.values()]) if times else NONE,
+        reach_cell([seconds_to(result, reach) for result in group.results.values()]) if reach is not None else NONE,
         size(max(group.values("kept_bytes").values())),
     ]
+
+
+def cpu_cell(seconds: Sequence[float | None]) -> str:
+    """The mean over seeds; a dash where a run has not counted them."""
+    known = [value for value in seconds if value is not None]
+    return f"{statistics.fmean(known):.0f}" if known and len(known) == len(seconds) else NONE
+
+
+def reach_cell(seconds: Sequence[float | None]) -> str:
+    """`61 (3 of 5)`: the mean of the seeds that got so far, and how many they are."""
+    known = [value for value in seconds if value is not None]
+    return f"{statistics.fmean(known):.0f} ({len(known)} of {len(seconds)})" if known else NONE
 
 
 def difference_cell(values: BySeed, reference: BySeed) -> str:
