@@ -102,7 +102,9 @@ def test_show_says_what_is_kept(capsys, tmp_path, model):
     assert [record["delivery"] for record in found["deliveries"]] == [1, 2]
     page = (tmp_path / "m.html").read_text()
     assert "<script" not in page
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 1
+    assert page.count("<polyline") == 2  # before learning, and set aside
+    assert "prefers-color-scheme: dark" in page
     code, out, _ = call(capsys, "show", model)
     assert "of the other 16 of 28 images nothing but what the networks learned" in out
     assert "delivery 1 to 2, accuracy in %" in out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,9 @@ from ordisco.errors import readable
 from ordisco.files import text_bytes, write_atomically
 from ordisco.model.drawing import draw_classes
 from ordisco.model.overview import facts
-from ordisco.report.deliveries import class_lines, deliveries_figure, deliveries_table
+from ordisco.report.deliveries import class_lines, deliveries_table
+from ordisco.report.delivery_chart import STYLE as CHART_STYLE
+from ordisco.report.delivery_chart import deliveries_chart
 from ordisco.words import percent
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem }
 th { text-align: left; color: var(--soft); font-weight: 600 }
 th, td { padding: .4rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 td:not(:first-child), th:not(:first-child) { text-align: right }
-td.bar { width: 45%; text-align: left }
+td.bar { width: 45%; min-width: 5rem; text-align: left }
 .bar i { display: block; height: .7rem; border-radius: 4px; background: var(--blue) }
 .bar i { min-width: 2px }
 img { max-width: 100%; display: block; border-radius: 8px } img.pixels { image-rendering: pixelated }
 tr:last-child td { border-bottom: 0 }
 @media (max-width: 34rem) {
-  main { margin: 1rem auto } section { padding: 1rem } th, td { padding: .4rem .4rem } td.bar { width: 30% }
+  main { margin: 1rem auto } section { padding: 1rem } th, td { padding: .4rem .4rem } .wide { display: none }
   dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .6rem }
   .tiles { grid-template-columns: 1fr 1fr }
 }
@@ -68,7 +69,7 @@ def page(model: Model) -> str:
     found = model.overview()
     parts = [f"<h1>{name}</h1>", f"<p class=soft>{summary(found)}</p>", tiles(found)]
     if model.history:
-        parts.append(section("Accuracy over the deliveries", picture(curve_png(model), "accuracy over the deliveries")))
+        parts.append(section("Accuracy over the deliveries", deliveries_chart(model.history)))
         parts += per_class(model.history)
     if model.history and model.learner.has_generator and len(model.classes) <= MOST_CLASSES:
         note = "<p class=soft>Drawn by the generator, which stands for the images that are not kept.</p>"
@@ -82,8 +83,8 @@ def page(model: Model) -> str:
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
-        f"<body><main>\n{body}\n</main></body></html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}{CHART_STYLE}</style>'
+        f"</head><body><main>\n{body}\n</main></body></html>\n"
     )
 
 
@@ -120,12 +121,13 @@ def per_class(history: list[dict[str, Any]]) -> list[str]:
     if not lines:
         return []
     held = any(line.aside is not None for line in lines)
-    head = f"<tr><th>class</th><th>labels so far</th><th></th><th>right</th>{'<th>forgotten</th>' if held else ''}</tr>"
+    lost = "<th class=wide>forgotten</th>" if held else ""
+    head = f"<tr><th>class</th><th>labels</th><th></th><th>right</th>{lost}</tr>"
     rows = "".join(
         f"<tr><td>{html.escape(readable(line.name))}</td><td>{line.labels:,}</td>"
         f"<td class=bar><i style='width:{100 * (line.accuracy or 0):.0f}%'></i></td>"
         f"<td>{percent(line.accuracy or 0)}</td>"
-        + (f"<td>{'–' if line.forgotten is None else percent(line.forgotten)}</td>" if held else "")
+        + (f"<td class=wide>{'–' if line.forgotten is None else percent(line.forgotten)}</td>" if held else "")
         + "</tr>"
         for line in lines
     )
@@ -144,13 +146,6 @@ def deliveries(model: Model) -> str:
 def picture(data: bytes, words: str, kind: str = "") -> str:
     """An image inside the page."""
     return f'<img class="{kind}" alt="{words}" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
-
-
-def curve_png(model: Model) -> bytes:
-    """The curve."""
-    buffer = io.BytesIO()
-    deliveries_figure(model.history, "").savefig(buffer, format="png")
-    return buffer.getvalue()
 
 
 def samples_png(model: Model) -> bytes:

@@ -158,7 +158,7 @@ def deliveries_figure(history: Sequence[Record], title: str) -> Figure:
     axes.set_xlim(0.8, max(2, last) + 0.04 * max(2, last) + 0.2)
     decorate(axes, max(1, last), "delivery", "accuracy in %", title)
     if curves or moved:
-        axes.legend(frameon=False, fontsize=10, labelcolor=INK, loc="lower right")
+        axes.legend(frameon=False, fontsize=10, labelcolor=INK, loc="best")
     return figure
 
 
