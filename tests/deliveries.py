@@ -10,6 +10,7 @@ from ordisco.model.model import Model
 from ordisco.settings.machine import MachineSettings
 
 CPU = MachineSettings(accelerator="cpu")
+QUICK = TINY.replace(statistics=2)  # what the others of 32 would add is tested in tests/learner
 
 
 def write_images(folder: Path, label: int, count: int, seed: int, channels: int = 1) -> None:
@@ -33,7 +34,7 @@ def write_delivery(
 
 def new_model(path: Path | None, **options: object) -> Model:
     """A model of networks of four channels; three steps a delivery, unless said otherwise."""
-    return Model.create(path, side=8, settings=TINY, machine=CPU, **options)
+    return Model.create(path, side=8, settings=QUICK, machine=CPU, **options)
 
 
 def arrays(labels: list[int], seed: int = 0) -> np.ndarray:

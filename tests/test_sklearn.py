@@ -13,6 +13,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_with_checks
 
 from conftest import TINY, blobs
+from deliveries import QUICK
 from ordisco.errors import OrdiscoError
 from ordisco.learner.learner import Learner
 from ordisco.sklearn import ORDisCoClassifier
@@ -26,7 +27,7 @@ EXPECTED = {
 
 
 def tiny(**changes: Any) -> ORDisCoClassifier:
-    return ORDisCoClassifier(**{"method": "smb", "steps": 2, "settings": TINY, **changes})
+    return ORDisCoClassifier(**{"method": "smb", "steps": 2, "settings": QUICK, **changes})
 
 
 @parametrize_with_checks([tiny()], expected_failed_checks=lambda estimator: EXPECTED)

@@ -60,6 +60,17 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "class"), counted(2, "class"), counted(0, "delivery"), counted(1_500, "image")
+    ('1 class', '2 classes', '0 deliveries', '1,500 images')
+    """
+    if count != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun}"
+
+
 def some_of(names: Sequence[str], most: int) -> str:
     """`a, b, c`, or the first and how many there are.
 

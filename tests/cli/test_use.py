@@ -102,10 +102,20 @@ def test_show_says_what_is_kept(capsys, tmp_path, model):
     assert [record["delivery"] for record in found["deliveries"]] == [1, 2]
     page = (tmp_path / "m.html").read_text()
     assert "<script" not in page
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 1
+    assert page.count("<polyline") == 2  # before learning, and set aside
+    assert "prefers-color-scheme: dark" in page
     code, out, _ = call(capsys, "show", model)
     assert "of the other 16 of 28 images nothing but what the networks learned" in out
     assert "delivery 1 to 2, accuracy in %" in out
+    last = found["deliveries"][-1]
+    assert last["holdout"]["forgotten"].keys() == found["deliveries"][0]["holdout"]["per_class"].keys()
+    for name, held in last["holdout"]["per_class"].items():
+        labels = sum(record["labels_per_class"].get(name, 0) for record in found["deliveries"])
+        line = next(line for line in out.splitlines() if line.split()[:2] == [name, str(labels)])
+        assert f"{100 * held:.1f} %" in line
+    assert f"forgotten {100 * last['holdout']['forgetting']:.1f} %" in out
+    assert f"{100 * last['before']['per_class']['b']:.1f} %" in next(x for x in out.splitlines() if x.startswith(" b "))
 
 
 def test_names_cannot_write_into_the_page(tmp_path):

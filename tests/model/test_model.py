@@ -57,6 +57,11 @@ def test_images_without_a_label_are_not_tested(two_days):
     assert model.test(two_days[0])["unlabeled"] == 8
     with pytest.raises(OrdiscoError, match="no labelled image"):
         model.test(two_days[0] / "b")
+    photos = [*sorted((two_days[0] / "b").iterdir()), *sorted((two_days[0] / "unlabeled").iterdir())]
+    found = model.test(photos)  # single images have the names of their folders
+    assert (found["images"], found["unlabeled"], [sum(row) for row in found["confusion"]]) == (3, 8, [0, 3])
+    with pytest.raises(OrdiscoError, match="'c' is no class of the model"):
+        model.test(sorted((two_days[1] / "c").iterdir()))
     with pytest.raises(OrdiscoError, match=r"tuesday/c/.*png: 'c' is no class of the model, which knows a, b"):
         model.test(two_days[1])
 

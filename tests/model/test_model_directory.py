@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+import shutil
 import signal
+import sys
 
 import filelock
 import pytest
@@ -14,6 +16,7 @@ from ordisco.errors import OrdiscoError, OrdiscoWarning
 from ordisco.learner.learner import Learner
 from ordisco.model.directory import ModelDirectory
 from ordisco.model.model import Model
+from ordisco.report.terminal import SilentDisplay
 from ordisco.runs.signals import Interrupted
 
 VARYING = ("time", "seconds")
@@ -40,12 +43,27 @@ def interrupted_at(monkeypatch, step, act):
     monkeypatch.setattr(Learner, "step", broken)
 
 
-@pytest.fixture
-def learned(tmp_path, two_days):
-    model = new_model(tmp_path / "m")
+@pytest.fixture(scope="module")
+def learned_once(tmp_path_factory, two_days):
+    path = tmp_path_factory.mktemp("learned") / "m"
+    model = new_model(path)
     for day in two_days:
         model.learn(day, steps=2)
+    return path
+
+
+@pytest.fixture
+def learned(tmp_path, learned_once):
+    shutil.copytree(learned_once, tmp_path / "m")
     return tmp_path / "m"
+
+
+class Told(SilentDisplay):
+    """Keeps what is told."""
+
+    def __init__(self, said):
+        super().__init__(sys.stdout)
+        self.message = said.append
 
 
 def flip_byte(path):
@@ -160,7 +178,9 @@ def test_learning_goes_on_bit_for_bit(tmp_path, two_days, monkeypatch, act):
     with monkeypatch.context() as patch:
         original = Learner.step
         patch.setattr(Learner, "step", lambda self: (steps.append(self.step_in_increment), original(self))[1])
-        Model.open(tmp_path / "cut", CPU).learn(two_days[1])  # the plan has its steps
+        Model.open(tmp_path / "cut", CPU).learn(two_days[1], steps=9, display=Told(said := []))
+    assert "steps as planned when it began, not as given now" in said[0]
+    assert "6 steps" in said[1]
     assert steps == ([4, 5] if act is stop else [3, 4, 5])
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
     assert not (tmp_path / "cut" / "work").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
+from ordisco.errors import one_line
 from ordisco.settings.fields import MOST_SEED
 
 COUNT, MOST = 20, 100_000
@@ -53,7 +54,6 @@ def run(args: argparse.Namespace) -> None:
     from ordisco.model.asking import asked, left_out, survey, without_label
     from ordisco.model.model import Model
     from ordisco.model.reading import speaker
-    from ordisco.report.table import TextTable
     from ordisco.report.terminal import PlainDisplay
     from ordisco.words import percent
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         for place in asked(model, found, args.count, args.seed)
     ]
     if args.json:
-        listed = [{"path": str(path), "guess": guess, "confidence": share} for path, guess, share in rows]
+        listed = [{"path": str(path), "guess": guess, "confidence": round(share, 4)} for path, guess, share in rows]
         print(json_bytes(listed, indent=1).decode(), end="")
     elif args.csv is not None:
         target = None if args.csv == "-" else path_of(args.csv)
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> None:
             write_atomically(target, text_bytes(text))
             print(f"{len(rows)} images: {target}")
     else:
-        lines = tuple((str(path), guess, percent(share)) for path, guess, share in rows)
-        print(TextTable(("image", "the model says", "confidence"), lines).markdown(), end="")
+        for path, guess, share in rows:
+            print(f"{percent(share):>7}  {guess}  {one_line(str(path))}")
 
 
 def shown(path: Path, target: Path | None) -> str:

@@ -38,16 +38,16 @@ def run(args: argparse.Namespace) -> None:
             f"out = {str(args.out)!r} is not allowed: a name that ends in .onnx, or --samples N for a folder"
         )
     from ordisco.model.model import Model
-    from ordisco.words import size, some_of
+    from ordisco.words import counted, size
 
     model = Model.open(args.model)
     names = list(model.about.classes)
-    classes = f"{len(names)} classes ({some_of(names, 5)})"
+    classes = counted(len(names), "class")
     if args.samples is not None:
         from ordisco.model.samples import write_samples
 
         write_samples(args.out, model.learner, names, args.samples, args.seed)
-        print(f"{args.out}: {args.samples} images of each of {classes}")
+        print(f"{args.out}: {counted(args.samples, 'image')} of each of {classes}")
         return
     from ordisco.model.onnx_file import BATCHES, export_onnx
 
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> None:
     channels, side, _ = model.image_shape
     sizes = " and ".join(str(batch) for batch in BATCHES)
     print(
-        f"{args.out}: {size(args.out.stat().st_size)}, uint8 (batch, {channels}, {side}, {side}) to {classes}; "
+        f"{args.out}: {size(args.out.stat().st_size)}, uint8 (batch, {channels}, {side}, {side}) to probabilities of "
+        f"{classes}; "
         f"within {apart:.1g} of the model at batch sizes {sizes}"
     )

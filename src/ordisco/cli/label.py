@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
 from ordisco.errors import OrdiscoError
 from ordisco.settings.fields import MOST_SEED
+from ordisco.words import counted
 
 if TYPE_CHECKING:
     from ordisco.report.terminal import Display
@@ -74,7 +76,8 @@ def run(args: argparse.Namespace) -> None:
 
         def ready(link: str) -> None:
             print(
-                f"{len(names):,} images, {session.state()['done']:,} with an answer; Ctrl-C ends it\n{link}", flush=True
+                f"{counted(len(names), 'image')}, {session.state()['done']:,} with an answer; Ctrl-C ends it\n{link}",
+                flush=True,
             )
             if not args.no_browser:
                 import webbrowser
@@ -83,7 +86,8 @@ def run(args: argparse.Namespace) -> None:
 
         serve(session, out.parent, args.port, ready)
     given = sum(each["count"] for each in session.state()["classes"])
-    print(f"{given:,} labels: {out}\nlearn them with: ordisco learn {args.model} {out}")
+    command = shlex.join(["ordisco", "learn", str(args.model), str(out)])
+    print(f"{counted(given, 'label')}: {out}\nlearn them with: {command}")
 
 
 def listed_as(path: Path, folder: Path) -> str:

@@ -35,13 +35,14 @@ def run(args: argparse.Namespace) -> None:
     check_ranges(args, count=(1, MOST), seed=(0, MOST_SEED))
     from ordisco.model.drawing import draw_class, draw_classes
     from ordisco.model.model import Model
+    from ordisco.words import counted
 
     model = Model.open(args.model)
     if args.name is None:
         count = args.count or EACH
         draw_classes(args.out, model.about, model.learner, count, args.seed)
-        print(f"{count} images of each of {len(model.classes)} classes: {args.out}")
+        print(f"{counted(count, 'image')} of each of {counted(len(model.classes), 'class')}: {args.out}")
     else:
         count = args.count or ONE
         draw_class(args.out, model.about, model.learner, model.position(args.name), count, args.seed)
-        print(f"{count} images of {args.name}: {args.out}")
+        print(f"{counted(count, 'image')} of {args.name}: {args.out}")

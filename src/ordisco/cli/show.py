@@ -30,7 +30,13 @@ def run(args: argparse.Namespace) -> None:
     from ordisco.errors import readable
     from ordisco.model.model import Model
     from ordisco.model.overview import facts
-    from ordisco.report.deliveries import curve_lines, deliveries_table, draw_deliveries
+    from ordisco.report.deliveries import (
+        MOST_CLASSES,
+        classes_table,
+        curve_lines,
+        deliveries_table,
+        draw_deliveries,
+    )
 
     model = Model.open(args.model)
     found, name = model.overview(), args.model.resolve().name
@@ -50,6 +56,9 @@ def run(args: argparse.Namespace) -> None:
     if model.history:
         console = Console()
         console.print(deliveries_table(model.history, console.width >= 100).rich())
+        if len(model.classes) > MOST_CLASSES:
+            print(f"the {MOST_CLASSES} classes of {len(model.classes):,} that are told worst")
+        console.print(classes_table(model.history).rich())
         for line in curve_lines(model.history):
             print(line)
         holdout = model.history[-1]["holdout"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordisco.cli.options import path as path_of
 from ordisco.cli.predict import NAMES_SHOWN, check_sources
-from ordisco.words import percent, some_of
+from ordisco.words import counted, percent, some_of
 
 if TYPE_CHECKING:
     from ordisco.report.table import TextTable
@@ -23,11 +23,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "test",
         usage="ordisco test MODEL IMAGES [IMAGES ...] [--json] [--png FILE]",
         help="measure a model on labelled images",
-        description="Predict labelled images and count what is right: folders with a sub-folder a class, or CSV files "
-        "of path,label. Nothing is learned from them.",
+        description="Predict labelled images and count what is right: folders with a sub-folder a class, CSV files of "
+        "path,label, or images, whose label is the name of their folder. Nothing is learned from them.",
     )
     parser.add_argument("model", type=path_of, metavar="MODEL", help="directory of the model")
-    parser.add_argument("images", type=path_of, nargs="+", metavar="IMAGES", help="folder or .csv file")
+    parser.add_argument("images", type=path_of, nargs="+", metavar="IMAGES", help="folder, .csv file or image")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--png", type=path_of, metavar="FILE", help="draw the confusion matrix")
     parser.set_defaults(command=run)
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
         return
     from rich.console import Console
 
-    images = f"{result['images']:,} image" + ("s" if result["images"] != 1 else "")
-    print(f"accuracy {percent(result['accuracy'])} on {images}")
+    passed = f"; {result['unlabeled']:,} without a label passed over" if result["unlabeled"] else ""
+    print(f"accuracy {percent(result['accuracy'])} on {counted(result['images'], 'image')}{passed}")
     console = Console()
     console.print(per_class_table(result).rich())
     if 1 < len(result["classes"]) <= MOST_SHOWN:

@@ -15,7 +15,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.evaluation.ask import uncertainty, worth_a_label
 from ordisco.model.model import Model
 from ordisco.model.pictures import listed
-from ordisco.words import some_of
+from ordisco.words import counted, some_of
 
 NAMES_SHOWN = 5
 
@@ -66,7 +66,7 @@ def survey(model: Model, paths: Sequence[Path], progress: Callable[[int], None])
 def left_out(found: Survey) -> str:
     """A line on the images that could not be decoded."""
     names = [f"{path} ({why})" for path, why in found.broken]
-    return f"{len(names)} unreadable images left out: {some_of(names, NAMES_SHOWN)}"
+    return f"{counted(len(names), 'unreadable image')} left out: {some_of(names, NAMES_SHOWN)}"
 
 
 def asked(model: Model, found: Survey, count: int, seed: int = 0) -> list[int]:

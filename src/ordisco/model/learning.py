@@ -23,7 +23,7 @@ from ordisco.model.training import train
 from ordisco.model.work import Work
 from ordisco.report.terminal import Display
 from ordisco.streams.stream import Increment
-from ordisco.words import duration, percent, some_of
+from ordisco.words import counted, duration, percent, some_of
 
 MOST_STEPS, MOST_MINUTES = 10**9, 10**6
 TRIAL_STEPS, TRIAL_SECONDS = 3, 2.0  # timed, before a budget of minutes becomes a number of steps
@@ -178,14 +178,28 @@ def in_words(plan: Plan) -> str:
     about, record = plan.about, plan.record
     assert about.settings is not None
     colour = "colour" if about.channels == 3 else "grey"
-    classes = f"{record['classes']} class{'es' if record['classes'] != 1 else ''}"
+    classes = counted(record["classes"], "class")
     if record["new_classes"] and len(record["new_classes"]) < record["classes"]:
         classes += f" (new: {some_of(record['new_classes'], NAMES_SHOWN)})"
     held = f", {record['held_out']:,} set aside" if record["held_out"] else ""
     return (
-        f"{record['labeled']:,} labelled and {record['unlabeled']:,} unlabelled images{held}, {classes}; "
-        f"{about.side}×{about.side} pixels in {colour}, width {about.settings.classifier.width}, {plan.steps:,} steps"
+        f"{record['labeled']:,} labelled and {counted(record['unlabeled'], 'unlabelled image')}{held}, {classes}; "
+        f"{about.side}×{about.side} pixels in {colour}, width {about.settings.classifier.width}, "
+        f"{counted(plan.steps, 'step')}"
     )
+
+
+def too_late(plan: Plan, options: Options, holdout: float | None) -> str | None:
+    """What a delivery that goes on cannot follow any more."""
+    wanted = {
+        "steps": None if options.steps == plan.steps else options.steps,
+        "minutes": options.minutes,
+        "holdout": None if holdout == plan.about.holdout else holdout,
+    }
+    names = [name for name, value in wanted.items() if value is not None]
+    if not names:
+        return None
+    return f"{' and '.join(names)} as planned when it began, not as given now; `ordisco undo` drops what is under way"
 
 
 # ---------------------------------------------------------------------- learning, and after

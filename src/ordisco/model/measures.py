@@ -44,12 +44,12 @@ def on_holdout(
         return None
     now = measured(assess(learner, holdout[seen], len(classes)), classes)
     earlier = [record["holdout"]["per_class"] for record in history if record.get("holdout")]
-    lost = [
-        max(0.0, max(past[name] for past in earlier if name in past) - share)
+    lost = {
+        name: max(0.0, max(past[name] for past in earlier if name in past) - share)
         for name, share in now["per_class"].items()
         if any(name in past for past in earlier)
-    ]
-    return {**now, "forgetting": sum(lost) / len(lost) if lost else None}
+    }
+    return {**now, "forgotten": lost, "forgetting": sum(lost.values()) / len(lost) if lost else None}
 
 
 def shift_from_the_past(learner: Learner, unlabeled: Tensor) -> Shift | None:

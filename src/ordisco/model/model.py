@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ from ordisco.model.listing import listing_of
 from ordisco.model.overview import overview
 from ordisco.model.reading import read_delivery
 from ordisco.model.stored import settled, stored, undone
-from ordisco.model.testing import in_batches, positions, tested
+from ordisco.model.testing import in_batches, labelled, positions, tested
 from ordisco.model.work import Work, refuse_other
 from ordisco.report.terminal import Display, SilentDisplay
 from ordisco.settings.learner import LearnerSettings
@@ -161,6 +162,8 @@ class Model:
                 with work.dropped_if_refused():
                     plan = learning.make_plan(knowledge, delivery, options, self._fabric)
                 work.write_plan(plan.to_dict())
+            elif late := learning.too_late(plan, options, holdout):
+                display.message(f"warning: {late}")
             display.message(learning.in_words(plan))
             if warning := learning.warning_in_words(plan.record):
                 display.message(f"warning: {warning}")
@@ -221,7 +224,7 @@ class Model:
         """What to do after an interruption."""
         if self._directory is None:
             return "learn it again"
-        return f"go on with: ordisco learn {self._directory.path} {delivery.source}"
+        return f"go on with: {shlex.join(['ordisco', 'learn', str(self._directory.path), delivery.source])}"
 
     # ------------------------------------------------------------------ using what was learned
 
@@ -240,10 +243,14 @@ class Model:
         return self.learner.predict_proba(images).cpu().numpy()
 
     def test(self, images: Images, labels: Any = None) -> dict[str, Any]:
-        """Accuracy, `per_class` and `confusion` on labelled images: a folder or CSV file, or arrays with labels."""
+        """Accuracy, `per_class` and `confusion` on labelled images: folders, CSV files, or arrays with labels.
+
+        The label of an image file that is given by itself is the name of its folder.
+        """
         paths = pictures.paths_of(images)
-        parts = in_batches(self.about, images, labels) if paths is None else self.pictures(paths)
-        return tested(self.about, self.learner, parts)
+        if paths is None:
+            return tested(self.about, self.learner, in_batches(self.about, images, labels))
+        return tested(self.about, self.learner, pictures.read(labelled(paths), self.image_shape))
 
     def features(self, images: Images) -> Tensor:
         """What C′ sees in each image, under its head: a vector an image."""

@@ -10,7 +10,7 @@ from ordisco.model.directory import ModelDirectory
 from ordisco.model.knowledge import Knowledge
 from ordisco.model.work import Work
 from ordisco.settings.methods import method
-from ordisco.words import size
+from ordisco.words import counted, size
 
 NETWORKS = ("C", "teacher", "G", "D", "G_mean")
 
@@ -61,7 +61,7 @@ def kept_in_words(found: dict[str, Any]) -> str:
     parts, seen = found["kept"], sum(record["images"] for record in found["deliveries"])
     if not parts:
         return "nothing"
-    text = f"{parts['labeled_images']:,} labelled images ({size(parts['labeled_bytes'])})"
+    text = f"{counted(parts['labeled_images'], 'labelled image')} ({size(parts['labeled_bytes'])})"
     if parts["held_out_images"]:
         text += f", {parts['held_out_images']:,} set aside ({size(parts['held_out_bytes'])})"
     if parts["unlabeled_images"]:
@@ -80,7 +80,7 @@ def facts(found: dict[str, Any], about: About) -> dict[str, str]:
     told = {
         "classes": f"{len(names)}: {', '.join(names)}" if names else "none yet",
         "images": shape,
-        "learned": f"{len(found['deliveries'])} deliveries, {images:,} images",
+        "learned": f"{counted(len(found['deliveries']), 'delivery')}, {counted(images, 'image')}",
         "kept": kept_in_words(found),
         "networks": size(found["kept"].get("networks_bytes", 0) + found["kept"].get("other_bytes", 0)),
         "on disk": f"{size(sum(found['disk'].values()))} ({', '.join(found['disk']) or 'no version yet'})",

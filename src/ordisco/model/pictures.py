@@ -35,10 +35,15 @@ class Pictures:
 def listed(sources: Iterable[Path]) -> Iterator[Listed]:
     """The images of folders, CSV files and single files, one by one."""
     for source in sources:
-        if source.is_dir() or source.suffix.lower() == ".csv":
-            yield from own.walk(source)
-        else:
+        if is_single(source):
             yield Listed(source, None)
+        else:
+            yield from own.walk(source)
+
+
+def is_single(source: Path) -> bool:
+    """Is it one image, and no folder or CSV file?"""
+    return not source.is_dir() and source.suffix.lower() != ".csv"
 
 
 def read(listing: Iterable[Listed], image_shape: tuple[int, int, int], batch: int = BATCH) -> Iterator[Pictures]:

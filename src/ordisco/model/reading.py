@@ -20,9 +20,8 @@ from ordisco.model.listing import Listing, shorter_sides
 from ordisco.model.mapped import MappedImages
 from ordisco.model.work import Work, refuse_other
 from ordisco.report.terminal import Display
-from ordisco.words import duration, some_of
+from ordisco.words import counted, duration, some_of
 
-SAMPLED = 200  # images whose size is looked at before the first delivery
 NAMES_SHOWN = 5
 CHUNK = 4_096  # images in memory at a time
 SPEAK_SECONDS = 5.0  # between two lines on the progress of decoding
@@ -112,4 +111,4 @@ def notes_on(listing: Listing, outcome: Outcome, paths: Sequence[str]) -> tuple[
     if not outcome.broken:
         return ()
     names = [f"{paths[index]} ({why})" for index, why in sorted(outcome.broken.items())]
-    return (f"{listing.source}: {len(names)} unreadable images skipped: {some_of(names, NAMES_SHOWN)}",)
+    return (f"{listing.source}: {counted(len(names), 'unreadable image')} skipped: {some_of(names, NAMES_SHOWN)}",)

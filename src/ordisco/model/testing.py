@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ordisco.data.dataset import UNLABELED
+from ordisco.data.own import UNLABELED_FOLDERS, Listed
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation.accuracy import Evaluation
 from ordisco.learner.learner import Learner
 from ordisco.model.about import About
 from ordisco.model.arrays import fitted, named_labels, typed
 from ordisco.model.measures import measured
-from ordisco.model.pictures import Pictures
+from ordisco.model.pictures import Pictures, is_single, listed
 from ordisco.words import some_of
 
 NAMES_SHOWN = 12
@@ -30,6 +31,14 @@ def positions(about: About, names: Sequence[str | None], where: Sequence[object]
                 f"{place}: {name!r} is no class of the model, which knows {some_of(about.classes, NAMES_SHOWN)}"
             )
     return torch.tensor([UNLABELED if name is None else known[name] for name in names])
+
+
+def labelled(sources: Iterable[Path]) -> Iterator[Listed]:
+    """The images of folders and CSV files; an image that is given by itself has the name of its folder as its label."""
+    for source in sources:
+        folder = source.absolute().parent.name
+        label = folder if is_single(source) and folder not in UNLABELED_FOLDERS else None
+        yield from (Listed(image.path, image.label or label, image.test) for image in listed([source]))
 
 
 def tested(about: About, learner: Learner, parts: Iterator[Pictures]) -> dict[str, Any]:

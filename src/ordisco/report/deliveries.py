@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
-BEFORE, HOLDOUT = "before learning", "set aside"
+BEFORE, HOLDOUT, FORGOTTEN = "before learning", "set aside", "forgotten"
 COLOURS = {BEFORE: "#0072b2", HOLDOUT: "#e69f00"}
 MARKS = {BEFORE: "●", HOLDOUT: "○"}
 WIDEST, LINES = 60, 10  # columns and lines of the curve on a terminal
 SHIFTED = "⚠"
+MOST_CLASSES = 20  # rows of the table of classes on a terminal
 
 
 def curves_of(history: Sequence[Record]) -> dict[str, list[tuple[int, float]]]:
@@ -32,11 +34,12 @@ def curves_of(history: Sequence[Record]) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def deliveries_table(history: Sequence[Record], dates: bool = True) -> TextTable:
-    """A row a delivery; `dates`: there is room for them."""
+def deliveries_table(history: Sequence[Record], wide: bool = True) -> TextTable:
+    """A row a delivery; `wide`: there is room for dates and for what was forgotten."""
     held = any(record.get("holdout") for record in history)
-    header = ("delivery", "when", "images", "labelled", "new classes", "before", *((HOLDOUT,) if held else ()), "shift")
-    columns = [number for number, name in enumerate(header) if dates or name != "when"]
+    aside = (HOLDOUT, FORGOTTEN) if held else ()
+    header = ("delivery", "when", "images", "labelled", "new classes", "before", *aside, "shift")
+    columns = [number for number, name in enumerate(header) if wide or name not in ("when", FORGOTTEN)]
     rows = [_row(record, held) for record in history]
     return TextTable(
         tuple(header[number] for number in columns), tuple(tuple(row[number] for number in columns) for row in rows)
@@ -55,9 +58,63 @@ def _row(record: Record, held: bool) -> tuple[str, ...]:
         f"{record['labeled'] + record['held_out']:,}",
         in_short(record["new_classes"]) or "–",
         accuracy("before"),
-        *((accuracy("holdout"),) if held else ()),
+        *((accuracy("holdout"), _forgetting(record)) if held else ()),
         "–" if not shift else f"{shift['mmd2']:.3f}{' ' + SHIFTED if shift['shifted'] else ''}",
     )
+
+
+def _forgetting(record: Record) -> str:
+    lost = (record.get("holdout") or {}).get("forgetting")
+    return "–" if lost is None else percent(lost)
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    """What the history says of a class: its labels so far, and shares measured when it was last looked at."""
+
+    name: str
+    labels: int
+    before: float | None
+    aside: float | None
+    forgotten: float | None
+
+    @property
+    def accuracy(self) -> float | None:
+        """On images set aside, or else on the last labels before they were learned."""
+        return self.before if self.aside is None else self.aside
+
+
+def class_lines(history: Sequence[Record]) -> list[ClassLine]:
+    """The classes in the order they came."""
+    labels: dict[str, int] = {}
+    before: dict[str, float] = {}
+    for record in history:
+        for name, count in record["labels_per_class"].items():
+            labels[name] = labels.get(name, 0) + count
+        before |= (record.get("before") or {}).get("per_class", {})
+    last = (history[-1].get("holdout") if history else None) or {}
+    aside, forgotten = last.get("per_class", {}), last.get("forgotten", {})
+    return [
+        ClassLine(name, count, before.get(name), aside.get(name), forgotten.get(name)) for name, count in labels.items()
+    ]
+
+
+def classes_table(history: Sequence[Record]) -> TextTable:
+    """A row a class; of many, those that are told worst."""
+    lines = class_lines(history)
+    if len(lines) > MOST_CLASSES:
+        lines = sorted(lines, key=lambda line: 2.0 if line.accuracy is None else line.accuracy)[:MOST_CLASSES]
+    held = any(line.aside is not None for line in lines)
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else percent(value)
+
+    rows = tuple(
+        (shortened(line.name, 30), f"{line.labels:,}", share(line.before))
+        + ((share(line.aside), share(line.forgotten)) if held else ())
+        for line in lines
+    )
+    return TextTable(("class", "labels so far", "before", *((HOLDOUT, FORGOTTEN) if held else ())), rows)
 
 
 def in_short(names: Sequence[str], length: int = 14) -> str:
@@ -101,7 +158,7 @@ def deliveries_figure(history: Sequence[Record], title: str) -> Figure:
     axes.set_xlim(0.8, max(2, last) + 0.04 * max(2, last) + 0.2)
     decorate(axes, max(1, last), "delivery", "accuracy in %", title)
     if curves or moved:
-        axes.legend(frameon=False, fontsize=10, labelcolor=INK, loc="lower right")
+        axes.legend(frameon=False, fontsize=10, labelcolor=INK, loc="best")
     return figure
 
 
