@@ -130,6 +130,7 @@ class PlainORDisCo:
         student_view = (plain_images.strong if strong else plain_images.weak)(x_all, TRANSLATE, flip=False)
         p = self.taught(plain_images.weak(x_all, TRANSLATE, flip=False), x_l, y_l)
         pseudo = self.aligned(p[: len(x_u)], "pseudo_labels", s.unlabeled.align != "none")
+        self.draw_from("judged")
         terms = self.discriminator_step(x_l, y_l, x_u, pseudo, z, y_g)
         terms["generator"] = self.generator_step(z, y_g)
 

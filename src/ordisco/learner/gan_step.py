@@ -53,8 +53,9 @@ def discriminator_loss(setup: Setup, gan: Gan, pairs: Judged, classes: int, prog
     if pseudo is not None:
         confidence, likely = pseudo.p.max(1)
         y, trusted = torch.cat([real.y, likely]), (confidence >= s.pseudo_threshold).to(d.dtype)
-        p = pseudo.p if s.third_term == "expectation" else losses.one_hot_argmax(pseudo.p)
-        third = losses.pseudo_pairs_fake(d_real[len(real.y) :], p, s.adversarial)
+        if s.alpha < 1:
+            p = pseudo.p if s.third_term == "expectation" else losses.one_hot_argmax(pseudo.p)
+            third = losses.pseudo_pairs_fake(d_real[len(real.y) :], p, s.adversarial)
     weights = losses.pair_weights(len(real.y), trusted, share if len(trusted) else 0.0)
     if s.d_balance:
         weights = losses.balanced(weights, y, classes)

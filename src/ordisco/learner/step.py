@@ -51,6 +51,7 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     if gan is not None and generated is not None:
         pseudo = pseudo_labels(setup, state, pools, batch, teacher)
         pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
+        setup.seed_step(state.total_steps, "judged")  # D's and G's draws depend on nothing that was drawn for C
         terms |= discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress)
         terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
     setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels

@@ -102,7 +102,7 @@ def discriminator(real: Tensor, generated: Tensor, pseudo: Tensor | None, alpha:
     """Eq. 4: E[−log D(x, y)] + α E[−log(1 − D(G(z, y′), y′))] + (1 − α) E[−log(1 − D(x, C(x)))].
 
     `real` is the first term (`real_pairs`), `generated` the logits of generated pairs, `pseudo` the third term's
-    cost of each unlabelled image (`pseudo_pairs_fake`), or None where an increment has no unlabelled image.
+    cost of each unlabelled image (`pseudo_pairs_fake`), or None where α is 1 or an increment has no unlabelled image.
     """
     loss = real + alpha * called_fake(generated, form).mean()
     return loss if pseudo is None else loss + (1 - alpha) * pseudo.mean()
