@@ -37,7 +37,7 @@ def usual_threads(accelerator: str) -> tuple[int, ...]:
 
 
 def measured(plan: Plan, machine: MachineSettings) -> Report:
-    """The whole report; what is under way is told on standard error."""
+    """The whole report; what is under way is told on a terminal."""
     found: Sections = {}
     for preset in plan.presets:
         for threads in plan.threads:
@@ -63,5 +63,6 @@ def threads_in_words(threads: int) -> str:
 
 
 def tell(what: str) -> None:
-    """On standard error, as standard output is the report."""
-    print(f"measuring: {what}", file=sys.stderr, flush=True)
+    """To someone who waits at a terminal."""
+    if sys.stderr.isatty():
+        print(f"measuring: {what}", file=sys.stderr, flush=True)
