@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.data.dataset import Dataset, Split
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner
-from ordisco.machine.processes import environment
+from ordisco.machine.fabric import OneProcess
 from ordisco.nets.network import Network
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import method
@@ -40,7 +39,7 @@ TINY = LearnerSettings().replace(
     importance_chunk=64,
     umb_size=30,
 )
-FABRIC = Fabric(accelerator="cpu", devices=1, plugins=[environment()])
+FABRIC = OneProcess(torch.device("cpu"))
 
 
 def blobs(labels: Iterable[int], seed: int, channels: int = 1, side: int = 8) -> Tensor:

@@ -9,7 +9,21 @@ from deliveries import new_model
 from tiny import arguments
 
 # each takes a tenth of a second to two seconds of every command, and none has a part in a step or a prediction
-NEEDLESS = ("matplotlib", "sklearn", "scipy", "pandas", "onnx", "onnxruntime", "ray", "tensorboard", "IPython")
+NEEDLESS = (
+    "lightning_fabric",
+    "torch._dynamo",
+    "torch._inductor",
+    "sympy",
+    "matplotlib",
+    "sklearn",
+    "scipy",
+    "pandas",
+    "onnx",
+    "onnxruntime",
+    "ray",
+    "tensorboard",
+    "IPython",
+)
 CODE = """
 import json, sys
 import ordisco, ordisco.cli

@@ -155,13 +155,13 @@ def test_a_trial_goes_through_the_networks_forward_and_backward_in_bf16(monkeypa
 
     formats = []
 
-    class Fabric32(precision.Fabric):
-        def __init__(self, **options):
-            formats.append(options["precision"])
-            super().__init__(**options | {"precision": "32-true"})
+    class In32(precision.OneProcess):
+        def __init__(self, device, precision):
+            formats.append(precision)
+            super().__init__(device, "32-true")
 
     monkeypatch.setattr(precision, "Networks", Watched)
-    monkeypatch.setattr(precision, "Fabric", Fabric32)
+    monkeypatch.setattr(precision, "OneProcess", In32)
     precision.trial(SETTINGS.replace(gan_net=gan_net, c_net=c_net), SHAPE)
     assert formats == ["bf16-mixed"]
     assert {name: any(bool(p.grad.any()) for p in parameters) for name, parameters in seen.items()} == dict.fromkeys(

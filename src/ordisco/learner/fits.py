@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from lightning_fabric import Fabric
 
 from ordisco.errors import UsageError
 from ordisco.machine.cores import memory
+from ordisco.machine.fabric import Fabric
 from ordisco.nets.count import memory_of_a_step
 from ordisco.settings.learner import LearnerSettings
 from ordisco.words import size

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.data.pixels import denormalize, normalize
@@ -28,6 +27,7 @@ from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
 from ordisco.learner.statistics import gather_statistics
 from ordisco.learner.step import train_step
 from ordisco.learner.targets import no_predictions
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
 from ordisco.nets.networks import Networks

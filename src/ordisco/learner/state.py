@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Augmentation
 from ordisco.learner.memories import Memories
 from ordisco.learner.seeding import derive_seed, set_seed
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.group import Group
 from ordisco.maths.unlabeled.base import UnlabeledLoss
 from ordisco.nets.network import Network

@@ -11,22 +11,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
-from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-from lightning_fabric.strategies.launchers import subprocess_script
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.machine.allocator import keep_freed_memory
 from ordisco.machine.cores import cores
 from ordisco.machine.environment import started_by
+from ordisco.machine.fabric import Fabric, OneProcess, device_of
 from ordisco.settings.machine import MachineSettings
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric as Lightning
+    from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
 
 T = TypeVar("T")
 FEW = 4  # data-parallel processes that a CPU may have even where it has fewer cores, to try things
@@ -35,17 +34,26 @@ LOOK_SECONDS, PATIENCE = 1.0, 10.0  # between two looks at the other processes; 
 
 def make_fabric(machine: MachineSettings) -> Fabric:
     """Device and precision as the settings say; processes are not started."""
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     keep_freed_memory()
     if machine.threads is not None:
         torch.set_num_threads(machine.threads)
+    if machine.world == 1:
+        return OneProcess(device_of(machine.accelerator), machine.precision)
+    return several(machine)
+
+
+def several(machine: MachineSettings) -> Lightning:
+    """The same for data-parallel processes."""
+    from lightning_fabric import Fabric
+
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     try:
         fabric = Fabric(
             accelerator=machine.accelerator,
             devices=machine.devices,
             num_nodes=machine.num_nodes,
             precision=machine.precision,
-            strategy="ddp" if machine.world > 1 else "auto",
+            strategy="ddp",
             plugins=[environment()],
         )
     except (RuntimeError, ValueError) as error:
@@ -63,6 +71,10 @@ def make_fabric(machine: MachineSettings) -> Fabric:
 
 def environment() -> ClusterEnvironment:
     """Who starts processes, as Fabric calls it; its own search warns wherever Slurm is installed."""
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+
     match started_by():
         case "torchrun":
             return TorchElasticEnvironment()
@@ -74,7 +86,7 @@ def environment() -> ClusterEnvironment:
 
 def one_device() -> Fabric:
     """One GPU where there is one, else the CPU."""
-    return Fabric(accelerator="auto", devices=1, plugins=[environment()])
+    return OneProcess(device_of("auto"))
 
 
 def start(machine: MachineSettings) -> Fabric:
@@ -83,14 +95,16 @@ def start(machine: MachineSettings) -> Fabric:
     Fabric starts them by running this program again with the same arguments, so whatever they have to agree
     on, such as the name of the directory, is decided by the first and broadcast.
     """
-    fabric = make_fabric(machine)
-    if machine.world > 1:
-        logging.getLogger("lightning_utilities.core.rank_zero").setLevel(logging.WARNING)
-        with watched_children() as children:
-            fabric.launch()
-        atexit.register(end_together, children)
-        if machine.threads is not None:
-            torch.set_num_threads(machine.threads)  # Fabric has shared out the cores
+    if machine.world == 1:
+        return make_fabric(machine)
+    keep_freed_memory()
+    fabric = several(machine)
+    logging.getLogger("lightning_utilities.core.rank_zero").setLevel(logging.WARNING)
+    with watched_children() as children:
+        fabric.launch()
+    atexit.register(end_together, children)
+    if machine.threads is not None:
+        torch.set_num_threads(machine.threads)  # Fabric has shared out the cores
     return fabric
 
 
@@ -113,6 +127,8 @@ def end_together(children: Sequence[subprocess.Popen[bytes]]) -> None:
 @contextmanager
 def watched_children() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Have a process that was killed told in one line; Fabric would kill all others without a word."""
+    from lightning_fabric.strategies.launchers import subprocess_script
+
     kept = subprocess_script._launch_process_observer
     children: list[subprocess.Popen[bytes]] = []
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from ordisco.data.catalogue import OWN
 from ordisco.data.dataset import Split
 from ordisco.errors import OrdiscoError
 from ordisco.learner.learner import Learner
+from ordisco.machine.fabric import Fabric
 from ordisco.model.about import About
 from ordisco.model.directory import Version
 from ordisco.runs.checkpoint import Damaged

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.data.dataset import UNLABELED, Split, folded
 from ordisco.errors import OrdiscoError, UsageError, shown
+from ordisco.machine.fabric import Fabric
 from ordisco.model import measures
 from ordisco.model.about import About, Labels
 from ordisco.model.automatic import settings_for, steps_for

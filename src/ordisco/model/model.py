@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation.ask import uncertainty, worth_a_label
 from ordisco.learner.learner import Learner
 from ordisco.learner.seeding import derive_seed
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import make_fabric
 from ordisco.model import learning, pictures
 from ordisco.model.about import About

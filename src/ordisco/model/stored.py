@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from lightning_fabric import Fabric
-
 from ordisco import files
 from ordisco.errors import OrdiscoError
+from ordisco.machine.fabric import Fabric
 from ordisco.model.directory import ModelDirectory
 from ordisco.model.knowledge import Knowledge, from_version
 from ordisco.model.work import Work

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam
 
+from ordisco.nets.adam import Adam
 from ordisco.nets.flat import Flat
 
 
@@ -46,7 +46,7 @@ class Network:
     def start_optimizer(self, lr: float, betas: tuple[float, float], keep: bool = False) -> None:
         """Adam on the flat vector, from scratch; with `keep`, one that is there goes on."""
         if self.optimizer is None or not keep:
-            self.optimizer = Adam([self.flat.vector], lr=lr, betas=betas, fused=True)
+            self.optimizer = Adam(self.flat.vector, lr, betas)
 
     def step(self) -> None:
         """One optimiser step; the gradient is set to zero for the next."""
@@ -56,15 +56,14 @@ class Network:
 
     def grow(self, num_classes: int) -> Layout:
         """Make room for more classes and lay the flat vectors anew."""
-        old, before = [p.shape for p in self.module.parameters()], self.flat.vector
+        old = [p.shape for p in self.module.parameters()]
         self.module.grow(num_classes)  # type: ignore[operator]
         self.flat = Flat(self.module)
         layout = Layout(old, [p.shape for p in self.module.parameters()])
         if self.optimizer is not None:
-            moments = self.optimizer.state.get(before, {})
-            group = self.optimizer.param_groups[0]
-            self.start_optimizer(group["lr"], group["betas"])
-            self.optimizer.state[self.flat.vector] = {
+            moments, lr, betas = self.optimizer.moments, self.optimizer.lr, self.optimizer.betas
+            self.optimizer = Adam(self.flat.vector, lr, betas)
+            self.optimizer.moments = {
                 key: layout.relay(value) if value.dim() else value for key, value in moments.items()
             }
         return layout
@@ -72,7 +71,7 @@ class Network:
     @property
     def moments(self) -> dict[str, Tensor]:
         """What the optimiser remembers of earlier steps."""
-        return {} if self.optimizer is None else dict(self.optimizer.state.get(self.flat.vector, {}))
+        return {} if self.optimizer is None else dict(self.optimizer.moments)
 
     def state(self, name: str) -> dict[str, Tensor]:
         """Weights, buffers and the optimiser's moments."""
@@ -85,4 +84,4 @@ class Network:
         moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         if self.optimizer is not None and moments:
             device = self.flat.vector.device  # copies, as Adam changes its moments in place
-            self.optimizer.state[self.flat.vector] = {k: v.to(device, copy=True) for k, v in moments.items()}
+            self.optimizer.moments = {k: v.to(device, copy=True) for k, v in moments.items()}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from lightning_fabric import Fabric
 
 from ordisco.errors import OrdiscoError
+from ordisco.machine.fabric import Fabric
 from ordisco.report.terminal import Display, SilentDisplay, make_display
 
 

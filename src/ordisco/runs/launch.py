@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from lightning_fabric import Fabric
-from lightning_fabric.loggers.logger import Logger
+from typing import TYPE_CHECKING
 
 from ordisco.errors import OrdiscoError, OrdiscoWarning, UsageError, one_line
 from ordisco.files import told_in_one_line
 from ordisco.learner.checks import SIDES
 from ordisco.learner.learner import Learner
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import make_fabric, start, together
 from ordisco.report.terminal import Display
 from ordisco.runs import checkpoint
@@ -28,6 +27,9 @@ from ordisco.settings.methods import method
 from ordisco.streams import manifest
 from ordisco.streams.build import build_stream
 from ordisco.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from lightning_fabric.loggers.logger import Logger
 
 IMAGE_FIELDS = (
     "dataset",

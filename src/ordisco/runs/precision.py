@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
-from lightning_fabric import Fabric
 
 from ordisco.errors import UsageError
 from ordisco.machine.cores import bf16_flags, processor
+from ordisco.machine.fabric import Fabric, OneProcess
 from ordisco.machine.processes import together
 from ordisco.nets.networks import Networks
 from ordisco.runs.signals import signal_name
@@ -108,7 +108,7 @@ def main() -> None:
 
 def trial(settings: LearnerSettings, image_shape: tuple[int, int, int]) -> None:
     """C, G and D forward and backward in bf16 on a few images of noise."""
-    fabric = Fabric(accelerator="cpu", devices=1, precision=BF16)
+    fabric = OneProcess(torch.device("cpu"), BF16)
     nets = Networks(settings, image_shape, CLASSES, "linear", True, fabric.device)
     assert nets.gan is not None
     y = torch.arange(IMAGES) % CLASSES

@@ -7,9 +7,9 @@ resumed run is, on a CPU, bit for bit the run that was never interrupted.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import torch
-from lightning_fabric.loggers.logger import Logger
 from torch import Tensor
 
 from ordisco.errors import OrdiscoError
@@ -31,6 +31,9 @@ from ordisco.runs.summary import draw_samples, write_summary
 from ordisco.settings.methods import method
 from ordisco.streams.stream import Increment, Stream
 from ordisco.words import percent
+
+if TYPE_CHECKING:
+    from lightning_fabric.loggers.logger import Logger
 
 SHOW_SECONDS, SLOW_SECONDS = 0.2, 2.0  # between two updates of the display, where steps are quick or slow
 

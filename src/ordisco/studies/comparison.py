@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
-
 from ordisco.errors import OrdiscoError, one_line
 from ordisco.files import (
     check_directory,
@@ -21,6 +19,7 @@ from ordisco.files import (
     told_in_one_line,
     write_atomically,
 )
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import together
 from ordisco.report.curves import accuracy_curves
 from ordisco.report.table import TextTable

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import filelock
-from lightning_fabric import Fabric
 
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import told_in_one_line
@@ -22,6 +21,7 @@ from ordisco.launchers.base import Command, Job
 from ordisco.launchers.local import Local
 from ordisco.launchers.relay import Parent, Relay
 from ordisco.machine.cores import usual_jobs
+from ordisco.machine.fabric import Fabric
 from ordisco.machine.mounts import lock_fault
 from ordisco.machine.processes import start, together
 from ordisco.report.board import make_board
