@@ -12,7 +12,7 @@ from ordisco.runs.checkpoint import load_latest
 
 STREAM = "digits-1-new-class"
 NETS = ("--c-width", "4", "--g-width", "4", "--d-width", "4", "--z-dim", "4")
-BATCHES = ("--batch-labeled", "8", "--batch-unlabeled", "8", "--batch-generated", "8", "--statistics", "4")
+BATCHES = ("--batch-labeled", "8", "--batch-unlabeled", "8", "--batch-generated", "8")
 DATA = ("--increments", "1", "--classes", "0,1,2,3", "--max-images", "80")
 TINY = (STREAM, *DATA, *NETS, *BATCHES, "--threads", "1", "--accelerator", "cpu")
 STEPS = 6  # an increment

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster of three nodes on this machine, one of which is killed: they are what `local` makes."""
+"""Runs on a Ray cluster of two nodes on this machine, one of which is killed: they are what `local` makes."""
 
 import importlib.util
 import json
@@ -22,9 +22,9 @@ STEPS = 150
 # A network of its own, of which only loopback is there; without the right to make one, the machine's own address.
 ALONE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 ALONE = ALONE if shutil.which("unshare") and shutil.which("ip") and os.geteuid() == 0 else []
-OPTIONS = ("--method", "smb", "--seeds", "2", "--checkpoint-seconds", "0.1")
+OPTIONS = ("--method", "smb", "--seeds", "2")
 
-# A head without CPUs, and a node for each run. Ray's own warnings are its own, so pytest's process does not load it.
+# A node for each run, one of them the head. Ray's own warnings are its own, so pytest's process does not load it.
 SCRIPT = """
 import json, os, subprocess, sys, time
 from pathlib import Path
@@ -34,8 +34,8 @@ from ray.cluster_utils import Cluster
 
 out, command = Path(sys.argv[1]), json.loads(sys.argv[2])
 SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
-nodes = [cluster.add_node(num_cpus=1, **SMALL) for _ in range(2)]
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **SMALL})
+node = cluster.add_node(num_cpus=1, **SMALL)
 
 
 def begin(name, *words):
@@ -58,7 +58,7 @@ def steps(run):
 try:
     driver = begin("told", *command)
     until(lambda: all(steps(run) for run in ("smb-seed0", "smb-seed1")) or driver.poll() is not None)
-    cluster.remove_node(nodes.pop(), allow_graceful=False)
+    cluster.remove_node(node, allow_graceful=False)
     code = driver.wait(200)
 finally:
     driver.kill()
@@ -69,10 +69,9 @@ finally:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-
     out = tmp_path_factory.mktemp("ray")
     (out / "script.py").write_text(SCRIPT)
-    words = arguments(out / "ray", *OPTIONS, steps=STEPS)
+    words = arguments(out / "ray", *OPTIONS, "--checkpoint-seconds", "0.1", steps=STEPS)
     place = words.index("--jobs")
     command = [
         *ALONE,

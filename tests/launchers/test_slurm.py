@@ -114,8 +114,9 @@ def wait_until(done) -> None:
 @needs_submitit
 @pytest.mark.skipif(not READY, reason="needs slurm-wlm, and to be root")
 def test_left_to_slurm_stopped_and_gone_on_with(slurm, tmp_path, capsys, monkeypatch):
-    out, options = tmp_path / "slurm", ("--method", "smb", "--checkpoint-seconds", "0.1")
-    words = arguments(out, *options, "--launcher", "slurm", "--jobs", "2", steps=STEPS)
+    out, options = tmp_path / "slurm", ("--method", "smb")
+    often = ("--checkpoint-seconds", "0.1")
+    words = arguments(out, *options, *often, "--launcher", "slurm", "--jobs", "2", steps=STEPS)
     code, told, err = call(capsys, *words, "--detach")
     assert (code, err) == (0, "")
     number = told.split("scancel ")[1].split()[0]

@@ -192,9 +192,11 @@ def test_processes_that_do_not_fit():
 
 # ---------------------------------------------------------------------- the whole command
 
+SMB = ("--method", "smb", "--statistics", "4")
+
 
 def begin(out: Path, *options: str, prefix: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
-    command = [*prefix, sys.executable, "-m", "ordisco", *arguments(out, "--method", "smb", *options, steps=STEPS)]
+    command = [*prefix, sys.executable, "-m", "ordisco", *arguments(out, *SMB, *options, steps=STEPS)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(
         command, env=os.environ | {"TERM": "dumb", "TORCH_CPP_LOG_LEVEL": "ERROR"} | environment, **pipes
@@ -226,7 +228,7 @@ def test_a_killed_process_ends_the_run_with_a_line_and_one_device_goes_on(tmp_pa
     without_figures(monkeypatch)
     assert main(["resume", str(run), "--devices", "1"]) == 0
     assert "going on after step" in capsys.readouterr().out
-    assert main(arguments(tmp_path / "one", "--method", "smb", steps=STEPS)) == 0
+    assert main(arguments(tmp_path / "one", *SMB, steps=STEPS)) == 0
     assert_alike(run, tmp_path / "one")
 
 
@@ -273,7 +275,7 @@ def test_two_machines_follow_one(two_hosts, tmp_path, monkeypatch):
     (out, err), silent = (host.communicate(timeout=150) for host in hosts)
     assert (hosts[0].returncode, err, silent) == (0, "", ("", "")), out + err
     without_figures(monkeypatch)
-    assert main(arguments(tmp_path / "one", "--method", "smb", steps=STEPS)) == 0
+    assert main(arguments(tmp_path / "one", *SMB, steps=STEPS)) == 0
     assert_alike(tmp_path / "two", tmp_path / "one")
 
 

@@ -16,7 +16,7 @@ from tiny import STREAM, TINY, assert_same_outcome, records
 pytestmark = pytest.mark.slow  # processes that start torch several times
 
 STEPS = 4  # an increment, of which there are two
-TWO = ("--devices", "2", "--align", "all")
+TWO = ("--devices", "2", "--align", "all", "--statistics", "4")
 
 # Fabric starts the second process by running this file again; both then call the same commands in turn.
 SCRIPT = """

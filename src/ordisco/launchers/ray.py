@@ -51,6 +51,8 @@ class Ray:
                     while waiting and stop.reason is None and len(running) < (at_once or len(jobs)):
                         job = waiting.pop(0)
                         running[task.options(**options(job)).remote(job, switchboard)] = job
+                    if not running:  # stopped before the first
+                        break
                     if stop.reason is not None:
                         ray.get(switchboard.stop.remote())
                     done, _ = ray.wait(list(running), num_returns=len(running), timeout=LOOK_SECONDS)
