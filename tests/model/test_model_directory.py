@@ -186,6 +186,19 @@ def test_learning_goes_on_bit_for_bit(tmp_path, two_days, monkeypatch, act):
     assert not (tmp_path / "cut" / "work").exists()
 
 
+def test_ctrl_c_while_decoding_leaves_no_half_delivery(learned, tmp_path, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    delivery = write_delivery(tmp_path / "x", "ad", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr("ordisco.model.reading.decode_into", interrupted)
+        with pytest.raises(Interrupted, match="stopped while decoding, nothing is lost"):
+            Model.open(learned, CPU).learn(delivery, steps=1)
+    assert not (learned / "work").exists()
+    assert Model.open(learned, CPU).learn(delivery, steps=1)["delivery"] == 3
+
+
 def test_another_delivery_waits_for_the_one_under_way(tmp_path, two_days, monkeypatch):
     model = new_model(tmp_path / "m")
     with monkeypatch.context() as patch:

@@ -20,6 +20,7 @@ from ordisco.model.listing import Listing, shorter_sides
 from ordisco.model.mapped import MappedImages
 from ordisco.model.work import Work, refuse_other
 from ordisco.report.terminal import Display
+from ordisco.runs.signals import Interrupted
 from ordisco.words import counted, duration, some_of
 
 NAMES_SHOWN = 5
@@ -33,7 +34,10 @@ def read_delivery(listing: Listing, about: About, work: Work, seed: int, display
     delivery = work.delivery()
     if delivery is None:
         with work.dropped_if_refused():
-            delivery = decoded(listing, about, work, seed, display)
+            try:
+                delivery = decoded(listing, about, work, seed, display)
+            except KeyboardInterrupt:
+                raise Interrupted("stopped while decoding, nothing is lost; the same command begins again") from None
     _, channels, side, _ = delivery.images.shape
     return delivery, dataclasses.replace(about, channels=channels, side=side)
 
