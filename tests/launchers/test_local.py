@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -304,6 +305,43 @@ def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path, capsys, mon
         assert_same_outcome(both / name, alone / name)
 
 
+KILLED = """
+import os, signal, sys
+from ordisco.launchers.base import Job
+from ordisco.launchers.worker import Worker
+
+worker = Worker()
+print(worker.child.pid, flush=True)
+worker.give(Job("a", tuple(sys.argv[1:])))
+while (event := worker.news.get()) and event["call"] != "step":
+    pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_whose_parent_is_killed_saves_its_run_and_ends(tmp_path, monkeypatch):
+    path = tmp_path / "both"
+    run = path / "st-seed0"
+    forever = ("--method", "st", "--method", "smb", "--max-steps", "1")
+    without_figures(monkeypatch)
+    assert main(arguments(path, *forever, steps=1_000_000)) == 0
+    job = ("resume", str(path), "--job", "st-seed0")
+    done = subprocess.run([sys.executable, "-c", KILLED, *job], capture_output=True, text=True, timeout=200)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    wait_until(lambda: has_ended(int(done.stdout)), seconds=60)
+    steps = [int(checkpoint.name.removeprefix("step-")) for checkpoint in (run / "checkpoints").glob("step-*")]
+    assert max(steps) > 1
+
+
+def has_ended(process: int) -> bool:
+    """Also where nobody asks for its exit code; without /proc, yes."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def test_what_failed_is_told_with_the_way_to_go_on(tmp_path, capsys, monkeypatch):
     path = tmp_path / "both"
     seen: list[Job] = []
@@ -369,8 +407,8 @@ def test_jobs_and_devices_do_not_go_together():
         jobs_at_once([MachineSettings(), MachineSettings(devices=2)], 4, None, 3)
 
 
-def wait_until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+def wait_until(done: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end
         time.sleep(0.01)

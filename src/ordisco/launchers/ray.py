@@ -7,10 +7,15 @@ nodes need the same installation and the run directories under the same paths.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +23,9 @@ from typing import Any
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.launchers.base import ATTEMPTS, Command, Ends, Job, Needs
 from ordisco.launchers.local import note
+from ordisco.launchers.ray_here import cluster_here
 from ordisco.launchers.relay import show
 from ordisco.launchers.worker import LOOK_SECONDS, End, Maker
-from ordisco.machine.cores import cores
 from ordisco.report.board import Board
 from ordisco.runs.signals import StopRequest
 from ordisco.words import size
@@ -40,9 +45,9 @@ class Ray:
 
     def run(self, jobs: Sequence[Job], at_once: int | None, board: Board) -> Ends:
         """A task a run."""
-        with connected(self.address) as ray, StopRequest() as stop:
+        with StopRequest() as stop, connected(self.address) as ray:
             check_room(ray, jobs)
-            switchboard = make_switchboard(ray)
+            switchboard = beside(ray, Switchboard).remote()
             task = ray.remote(make_on_node)
             waiting, ends = list(jobs), Ends()
             running: dict[Any, Job] = {}
@@ -68,22 +73,30 @@ class Ray:
             return ends
 
     def leave(self, jobs: Sequence[Job], at_once: int | None, command: Command) -> str:
-        """An actor of the cluster gives the command."""
+        """An actor of the cluster gives the command, on this node."""
         if self.address is None:
             raise UsageError("detach is not allowed with a cluster that ends with the command: give --ray-address")
         with connected(self.address) as ray:
             check_room(ray, jobs)
             address = ray.get_runtime_context().gcs_address
-            words = (*command.with_jobs(at_once), "--launcher", "ray", "--ray-address", address)
+            words = (*command.with_jobs(at_once), *asked(jobs), "--launcher", "ray", "--ray-address", address)
             name = f"ordisco {command.log.parent.resolve()}"
             try:
-                actor = (
-                    ray.remote(Giver).options(name=name, lifetime="detached", num_cpus=0, namespace="ordisco").remote()
-                )
+                actor = beside(ray, Giver, name=name, lifetime="detached", namespace="ordisco").remote()
                 ray.get(actor.give.remote(words, str(command.log.resolve())))
             except ValueError:
                 raise OrdiscoError(f"{command.log.parent} is being made on this cluster already: wait") from None
         return f"made on the cluster, which writes to {command.log}; stop it with: touch {stop_file(command.log)}"
+
+
+def asked(jobs: Sequence[Job]) -> tuple[str, ...]:
+    """What all runs take alike, as options: whoever asks for something asks for all. The rest follows from settings."""
+    values = {
+        "--run-cpus": {str(job.needs.cpus) for job in jobs},
+        "--run-gpus": {str(job.needs.gpus) for job in jobs},
+        "--run-memory": {str(job.needs.memory / 2**30) for job in jobs},
+    }
+    return tuple(word for option, same in values.items() if len(same) == 1 for word in (option, *same))
 
 
 def stop_file(log: Path) -> Path:
@@ -113,16 +126,17 @@ def make_on_node(job: Job, switchboard: Any) -> End:
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     maker = KEPT.setdefault(gpus, Maker(LEASE))
     os.environ.pop("OMP_NUM_THREADS", None)  # which Ray sets; the run's settings say how many threads it takes
-    asked, at = False, 0.0
+    asked, at, answer = False, 0.0, None
 
-    def stopping() -> bool:
-        nonlocal asked, at
-        if not asked and time.monotonic() - at > ASK_SECONDS:
-            at = time.monotonic()
+    def stopping() -> bool:  # without ray.get: a task that waits for Ray has its CPUs given to another
+        nonlocal asked, at, answer
+        if answer is None and time.monotonic() - at > ASK_SECONDS:
+            at, answer = time.monotonic(), switchboard.stopping.remote().future()
+        if answer is not None and answer.done():
             try:
-                asked = ray.get(switchboard.stopping.remote())
+                asked, answer = asked or answer.result(), None
             except ray.exceptions.RayError:  # the command has ended
-                asked = True
+                asked, answer = True, None
         return asked
 
     return maker.surely(job, lambda call, arguments: switchboard.tell.remote(job.name, call, arguments), stopping)
@@ -158,31 +172,36 @@ class Giver:
 
     def give(self, words: tuple[str, ...], log: str) -> None:
         """Start the command; the actor ends with it."""
-        import subprocess
-        import sys
-        import threading
-
         import ray
 
         stop_file(Path(log)).unlink(missing_ok=True)
         with open(log, "ab") as out:
-            # without what Ray tells its own workers: the command is another of its users
+            # without what Ray tells its own workers: the command is another of its users, who may need its token
             own = {
-                name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_NUM_THREADS"))
+                name: value
+                for name, value in os.environ.items()
+                if name.startswith("RAY_AUTH") or not name.startswith(("RAY_", "OMP_NUM_THREADS"))
             }
             child = subprocess.Popen(
                 [sys.executable, "-m", "ordisco", *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=own
             )
 
         def wait() -> None:
-            while child.poll() is None:
-                if stop_file(Path(log)).exists():
-                    child.terminate()
-                time.sleep(ASK_SECONDS)
-            stop_file(Path(log)).unlink(missing_ok=True)
+            until_done(child, stop_file(Path(log)))
             ray.kill(ray.get_runtime_context().current_actor)
 
         threading.Thread(target=wait, daemon=True).start()
+
+
+def until_done(child: subprocess.Popen[bytes], stop: Path) -> None:
+    """Wait for a command; ask it to stop when the file appears."""
+    asked = False
+    while child.poll() is None:
+        if stop.exists() and not asked:  # a second signal would have it stop without saving
+            asked = True
+            child.terminate()
+        time.sleep(ASK_SECONDS)
+    stop.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------- the cluster
@@ -193,33 +212,33 @@ def connected(address: str | None) -> Iterator[ModuleType]:
     """Ray, connected to a cluster; one that is started here ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise OrdiscoError("ray is not installed: pip install 'ordisco[ray]'") from None
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-    try:
-        if address is None:
-            here: dict[str, Any] = {"num_cpus": cores(), "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            ray.init(address="local", **here, **quiet)
-        else:
-            ray.init(address=address, namespace="ordisco", **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        first = (str(error).splitlines() or [repr(error)])[0]
-        raise OrdiscoError(f"no Ray cluster at {address or 'this machine'}: {first}") from error
-    try:
-        yield ray
-    finally:
-        with contextlib.suppress(Exception):
-            ray.shutdown()
+    if importlib.util.find_spec("ray") is None:
+        raise OrdiscoError("ray is not installed: pip install 'ordisco[ray]'")
+    with cluster_here() if address is None else nullcontext(address) as place:
+        import ray  # which looks at the environment once
+
+        kept = signal.getsignal(signal.SIGTERM)  # which Ray takes
+        try:
+            ray.init(address=place, namespace="ordisco", log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            first = (str(error).splitlines() or [repr(error)])[0]
+            raise OrdiscoError(f"no Ray cluster at {address or 'this machine'}: {first}") from error
+        finally:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGTERM, kept)
+        try:
+            yield ray
+        finally:
+            with contextlib.suppress(Exception):
+                ray.shutdown()
 
 
-def make_switchboard(ray: ModuleType) -> Any:
-    """The actor on the node of this command: it is not lost with another."""
+def beside(ray: ModuleType, actor: type, **more: str) -> Any:
+    """An actor on the node of this command: it is not lost with another."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(Switchboard).options(num_cpus=0, scheduling_strategy=here).remote()
+    return ray.remote(actor).options(num_cpus=0, scheduling_strategy=here, **more)
 
 
 def check_room(ray: ModuleType, jobs: Sequence[Job]) -> None:
