@@ -79,7 +79,7 @@ class Ray:
         with connected(self.address) as ray:
             check_room(ray, jobs)
             address = ray.get_runtime_context().gcs_address
-            words = (*command.with_jobs(at_once), *asked(jobs), "--launcher", "ray", "--ray-address", address)
+            words = (*command.with_jobs(at_once), *alike(jobs), "--launcher", "ray", "--ray-address", address)
             name = f"ordisco {command.log.parent.resolve()}"
             try:
                 actor = beside(ray, Giver, name=name, lifetime="detached", namespace="ordisco").remote()
@@ -89,7 +89,7 @@ class Ray:
         return f"made on the cluster, which writes to {command.log}; stop it with: touch {stop_file(command.log)}"
 
 
-def asked(jobs: Sequence[Job]) -> tuple[str, ...]:
+def alike(jobs: Sequence[Job]) -> tuple[str, ...]:
     """What all runs take alike, as options: whoever asks for something asks for all. The rest follows from settings."""
     values = {
         "--run-cpus": {str(job.needs.cpus) for job in jobs},
@@ -126,7 +126,8 @@ def make_on_node(job: Job, switchboard: Any) -> End:
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     maker = KEPT.setdefault(gpus, Maker(LEASE))
     os.environ.pop("OMP_NUM_THREADS", None)  # which Ray sets; the run's settings say how many threads it takes
-    asked, at, answer = False, 0.0, None
+    asked, at = False, 0.0
+    answer: Any = None
 
     def stopping() -> bool:  # without ray.get: a task that waits for Ray has its CPUs given to another
         nonlocal asked, at, answer
