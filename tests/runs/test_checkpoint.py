@@ -141,8 +141,8 @@ def truncate(path):
         ),
         (
             "state.json",
-            lambda path: path.write_text(path.read_text().replace('rmat": 2', 'rmat": 9')),
-            "its format is 9, this version reads 2",
+            lambda path: path.write_text(path.read_text().replace('rmat": 3', 'rmat": 9')),
+            "its format is 9, this version reads 3",
         ),
         ("state.json", Path.unlink, "No such file"),
     ],
