@@ -17,6 +17,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 from ordisco.label.answers import AnswerFile, read_answers
+from ordisco.label.serve import serve
 from ordisco.label.server import HEADERS, make_app
 from ordisco.label.session import Session
 
@@ -129,3 +130,16 @@ def test_the_button_closes_the_server(client: Any, closed: list[bool]):
     assert client.get("/close", headers=KEY).status_code == 405
     assert client.post("/close", headers=KEY).status_code == 200
     assert closed == [True]
+
+
+def test_each_page_has_a_link_of_its_own_on_the_loopback_address(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    uvicorn = pytest.importorskip("uvicorn")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    links: list[str] = []
+    for number in range(2):
+        session = Session(PATHS, range(3), ["boot"], {}, AnswerFile(folder / f"{number}.csv"))
+        serve(session, folder, 0, links.append)
+    assert all(link.startswith("http://127.0.0.1:") for link in links)
+    tokens = [link.partition("/#")[2] for link in links]
+    assert min(len(token) for token in tokens) >= 32
+    assert tokens[0] != tokens[1]

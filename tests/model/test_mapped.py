@@ -1,5 +1,7 @@
 """Images in a file: read as they are drawn, never copied as a whole."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,20 @@ def test_the_tensor_is_the_file_also_after_a_rest(file):
     assert torch.equal(mapped.tensor, images)
     mapped.rest()
     assert torch.equal(mapped.tensor, images)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+def test_a_rest_gives_memory_back(tmp_path):
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    count = 1 << 19
+    (tmp_path / "images").write_bytes(bytes(count * 64))
+    mapped = MappedImages(tmp_path / "images", (count, 1, 8, 8))
+    assert int(mapped.tensor.max()) == 0
+    before = resident()
+    mapped.rest()
+    assert before - resident() > count * 64 // 2
 
 
 def test_a_file_of_another_length_is_refused(file):

@@ -141,8 +141,8 @@ def truncate(path):
         ),
         (
             "state.json",
-            lambda path: path.write_text(path.read_text().replace('rmat": 2', 'rmat": 9')),
-            "its format is 9, this version reads 2",
+            lambda path: path.write_text(path.read_text().replace('rmat": 3', 'rmat": 9')),
+            "its format is 9, this version reads 3",
         ),
         ("state.json", Path.unlink, "No such file"),
     ],
@@ -254,6 +254,6 @@ def test_a_place_that_cannot_be_a_directory(tmp_path):
 def test_a_checkpoint_of_an_earlier_version_is_named(tmp_path):
     checkpoint.save(tmp_path, 1, {"x": torch.tensor(1)}, STATE)
     file = tmp_path / "step-0000000001" / "state.json"
-    file.write_text(file.read_text().replace('rmat": 2', 'rmat": 1'))
+    file.write_text(file.read_text().replace('rmat": 3', 'rmat": 1'))
     with pytest.raises(OrdiscoError, match=r"step-0000000001 was written by ordisco 0\.1\.0.*start the run again"):
         checkpoint.load_latest(tmp_path)

@@ -24,16 +24,25 @@ def test_differences_are_of_common_seeds() -> None:
 
 
 def test_gap_closed_by_hand() -> None:
-    low, high = {0: 0.4, 1: 0.6, 2: 0.1}, {0: 0.8, 1: 0.8}
-    gap = gap_closed({0: 0.5, 1: 0.8, 2: 0.9}, low, high)
+    low, high = {0: 0.40, 1: 0.60, 2: 0.1, 3: 0.50}, {0: 0.80, 1: 0.90, 3: 0.85}
+    gap = gap_closed({0: 0.5, 1: 0.9, 2: 0.9, 3: 0.5}, low, high)  # seed 2 has no ceiling
     assert gap is not None
-    assert gap.share == pytest.approx((0.1 + 0.2) / (0.4 + 0.2))  # not the mean of the shares, which is 0.625
-    assert gap.by_seed == pytest.approx((0.25, 1.0))
+    assert gap.share == pytest.approx((0.1 + 0.3 + 0) / (0.4 + 0.3 + 0.35))  # not the mean of the shares
+    assert gap.by_seed == pytest.approx((0.25, 1.0, 0.0))
     assert gap_closed({0: 0.5}, {0: 0.8}, {0: 0.7}) is None
     assert gap_closed({0: 0.5}, {1: 0.2}, {0: 0.7}) is None
-    even = gap_closed({0: 0.5, 1: 0.5}, {0: 0.4, 1: 0.4}, {0: 0.4, 1: 0.8})
+
+
+def test_a_gap_within_chance_is_none() -> None:
+    low, gain = {0: 0.4, 1: 0.4, 2: 0.4}, {0: 0.5, 1: 0.5, 2: 0.5}
+    assert gap_closed(gain, low, {0: 0.41, 1: 0.45, 2: 0.39}) is None  # +1.7 points [−5.9, +9.3]
+    assert gap_closed(gain, low, {0: 0.44, 1: 0.46, 2: 0.45}) is not None
+
+
+def test_a_seed_without_a_gap_has_no_share() -> None:
+    low = dict.fromkeys(range(6), 0.4)
+    even = gap_closed(dict.fromkeys(range(6), 0.5), low, {0: 0.4, **dict.fromkeys(range(1, 6), 0.8)})
     assert even is not None
-    assert even.share == pytest.approx(0.5)
     assert math.isnan(even.by_seed[0])
 
 

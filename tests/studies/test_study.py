@@ -18,7 +18,7 @@ from ordisco.runs.presets import preset
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import METHODS
 from ordisco.studies.read import read_study, study_names
-from ordisco.studies.study import Row, Study, by_seed
+from ordisco.studies.study import Row, Study, by_seed, shortness
 from tiny import call, one_line
 from tiny_study import DATA, SMALL, TINY, tiny_config, tiny_row, write_study
 
@@ -100,6 +100,13 @@ def test_what_no_option_says_is_refused() -> None:
     named = RunConfig.resolve("tiny-imagenet-5", size=None)
     with pytest.raises(UsageError, match="size = None is not allowed"):
         Row("x", named).words()
+
+
+def test_side_by_side_the_longest_run_of_a_seed_is_made_first() -> None:
+    names = ("smb", "ordisco", "offline-last")
+    rows = [Row(name, replace(tiny_config(), method=name, seed=seed)) for seed in (0, 1) for name in names]
+    made = [(row.seed, row.name) for row in sorted(rows, key=shortness)]
+    assert made == [(seed, name) for seed in (0, 1) for name in reversed(names)]
 
 
 def test_rows_are_chosen_by_name_and_seed_and_made_seed_by_seed() -> None:

@@ -27,7 +27,7 @@ from ordisco import files
 from ordisco.errors import OrdiscoError
 from ordisco.tensorfile import Form, TensorFile
 
-FORMAT = 2  # 1 was that of ordisco 0.1.0
+FORMAT = 3  # 1 was that of ordisco 0.1.0; with 2, D and G had the values of a map in another order
 MOST_STATE = 1 << 26  # bytes of state.json
 Fits = Callable[[dict[str, Any], dict[str, Form]], None]  # raises OrdiscoError where state or tensors are not expected
 TENSORS, STATE = "tensors.safetensors", "state.json"

@@ -37,7 +37,7 @@ from ordisco.settings.machine import COMPUTING, MachineSettings
 from ordisco.studies.judge import cached_judge
 from ordisco.studies.launching import Launching
 from ordisco.studies.results import Results, code_now, note_code, result_of
-from ordisco.studies.study import Row
+from ordisco.studies.study import Row, shortness
 from ordisco.words import duration, percent
 
 LOG = "log.txt"  # of runs that are made without the command that has asked for them
@@ -279,9 +279,10 @@ class Engine:
                 self.keep(task, display, fabric)
         if not left:
             return Made()
+        longest = sorted(left, key=lambda task: shortness(task.row))
         board = make_board()
         try:
-            ends = launching.launcher.run(self.jobs(left, launching, max_steps), at_once, board)
+            ends = launching.launcher.run(self.jobs(longest, launching, max_steps), at_once, board)
         except KeyboardInterrupt:
             raise Interrupted(f"stopped at once, without checkpoints of this moment; {self.go_on}") from None
         finally:

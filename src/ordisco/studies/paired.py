@@ -45,13 +45,17 @@ class Gap:
 
 
 def gap_closed(values: BySeed, low: BySeed, high: BySeed) -> Gap | None:
-    """Mean paired gain over mean paired gap, over the seeds that all three have; None where the gap is not positive.
+    """Mean paired gain over mean paired gap, over the seeds that all three have; None where there is no gap.
 
-    The mean of the seeds' own shares is not used: one seed with hardly a gap would decide it.
+    There is none where its mean is not positive, or, with several seeds, not beyond chance: a share of it would mean
+    nothing. The mean of the seeds' own shares is not used: one seed with hardly a gap would decide it.
     """
     seeds = sorted(values.keys() & low.keys() & high.keys())
-    gains, gaps = [values[s] - low[s] for s in seeds], [high[s] - low[s] for s in seeds]
-    if not seeds or statistics.fmean(gaps) <= 0:
+    if not seeds:
         return None
-    shares = tuple(gain / gap if gap else math.nan for gain, gap in zip(gains, gaps, strict=True))
-    return Gap(statistics.fmean(gains) / statistics.fmean(gaps), shares)
+    gains, gaps = [values[s] - low[s] for s in seeds], [high[s] - low[s] for s in seeds]
+    gap = interval(gaps)
+    if gap.mean <= (gap.half or 0.0):
+        return None
+    shares = tuple(gain / of_seed if of_seed else math.nan for gain, of_seed in zip(gains, gaps, strict=True))
+    return Gap(statistics.fmean(gains) / gap.mean, shares)
