@@ -373,8 +373,9 @@ def interrupt_after_an_increment(patch: pytest.MonkeyPatch) -> None:
     def with_signal(display, *args):
         increment_done(display, *args)
         if children and display.name == "ordisco-seed0":
-            for pid in (*(child.pid for child in children), os.getpid()):
-                os.kill(pid, signal.SIGINT)
+            for child in children:  # one whose run is done may have ended; Popen knows
+                child.send_signal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
             children.clear()
 
     patch.setattr(subprocess, "Popen", noted)

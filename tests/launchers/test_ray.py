@@ -148,6 +148,11 @@ def test_a_signal_to_the_whole_process_group_saves_and_stops(out, monkeypatch):
     ) as child:
         try:
             wait_until(lambda: list(own.glob("smb-seed0/checkpoints/step-*")) or child.poll() is not None)
+            daemons = [process for process, words in processes_that_know(own).items() if "raylet" in words]
+            assert daemons
+            assert all(
+                os.getsid(process) != child.pid for process in daemons
+            )  # a terminal's Ctrl-C does not reach them
             os.killpg(child.pid, signal.SIGTERM)
             _, complaints = child.communicate(timeout=45)
         finally:
@@ -163,14 +168,14 @@ def test_a_signal_to_the_whole_process_group_saves_and_stops(out, monkeypatch):
     assert_as_local(out, "own")
 
 
-def processes_that_know(path: Path) -> list[str]:
-    """Commands of processes with this path among their words or in their environment."""
-    found = []
+def processes_that_know(path: Path) -> dict[int, str]:
+    """Processes with this path among their words or in their environment, and these."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
             if str(path).encode() in words:
-                found.append(words.decode(errors="replace"))
+                found[int(process.name)] = words.decode(errors="replace")
     return found
 
 

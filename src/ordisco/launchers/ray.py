@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import signal
 import subprocess
@@ -220,7 +221,7 @@ def connected(address: str | None) -> Iterator[ModuleType]:
 
         kept = signal.getsignal(signal.SIGTERM)  # which Ray takes
         try:
-            ray.init(address=place, namespace="ordisco", log_to_driver=False, logging_level="ERROR")
+            ray.init(address=place, namespace="ordisco", log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             first = (str(error).splitlines() or [repr(error)])[0]
             raise OrdiscoError(f"no Ray cluster at {address or 'this machine'}: {first}") from error

@@ -9,6 +9,7 @@ Ray listens on the machine's address, whatever it is asked. A token that nobody 
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import subprocess
@@ -65,7 +66,7 @@ def keep() -> None:
         num_cpus=cores(),
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="ERROR",
+        logging_level=logging.ERROR,
     )
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
