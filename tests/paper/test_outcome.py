@@ -154,6 +154,17 @@ def test_what_the_text_quotes_stands_beside_ours(tmp_path: Path, plan: Plan):
     assert of["quoted"][0]["value"] == 12.20
 
 
+def test_the_order_is_told_of_curves_where_the_tables_print_them(tmp_path: Path, plan: Plan):
+    item = items()["figure-5"]
+    of = outcome(item, plan, make_up([item], plan, tmp_path), "")
+    [first, last] = of["panels"][0]["order"]
+    assert (first["column"], last["column"], last["pairs"]) == ("increment 5", "increment 10", 6)
+    paper = {"SMB": 73.32, "SMB+UMB": 59.06, "SMB+UMB+UC": 65.23, "ORDisCo": 85.52}
+    ends = {line["name"]: sum(v[-1] for v in line["seeds"].values()) for line in of["panels"][0]["lines"]}
+    assert last["held"] == sum(paper[a] > paper[b] and ends[a] > ends[b] for a in paper for b in paper)
+    assert any(isinstance(block, str) and "order holds" in block for block in blocks(of))
+
+
 def test_a_document_is_filled_from_kept_items_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     item = items()["table-3"]
     plan = Plan.of("digits", seeds=2)
@@ -186,6 +197,11 @@ def test_the_list_counts_what_is_done_and_costs_something(tmp_path: Path, capsys
     assert entries["figure-5"]["digits"]["done"] == 6  # SMB and ORDisCo are shared
     assert entries["table-3"]["paper"]["counted"]
     assert not entries["table-3"]["small"]["counted"]
+    code, output, _ = call(capsys, "paper", "--out", tmp_path)
+    lines = {line.split(":")[0].strip("| "): line for line in output.splitlines() if ":" in line}
+    assert "9/9, done" in lines["table-3"]
+    assert re.search(r"6/12, .* of .* left", lines["figure-5"])
+    assert re.search(r"0/12, [\d smin]+ \|", lines["table-5"])
 
 
 def test_show_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -103,10 +103,14 @@ def table_panel(panel: Panel, pictures: Path) -> Html:
             cells.append(tag("td", cell_text(row["cells"][field[0]], field[1]), class_=kind))
         rows.append(tag("tr", join(cells)))
     head = tag("thead", tag("tr", join(top)), tag("tr", join(below)))
+    return join([scrolling(tag("table", head, tag("tbody", join(rows)))), order(panel)])
+
+
+def order(panel: Panel) -> Html | None:
+    """Whether the paper's order of methods holds."""
     line = order_line(panel["order"])
-    holds = line.startswith("The paper's order holds in all")
-    order = tag("p", line, class_="order yes" if holds else "order") if line else None
-    return join([scrolling(tag("table", head, tag("tbody", join(rows)))), order])
+    holds = all(one["held"] == one["pairs"] for one in panel["order"])
+    return tag("p", line, class_="order yes" if holds else "order") if line else None
 
 
 def best_row(rows: Sequence[Mapping[str, Any]], place: int, field: str) -> int | None:
@@ -125,7 +129,7 @@ def curves_panel(panel: Panel, pictures: Path) -> Html:
         points = {int(place): value for place, value in line["paper"].items()}
         note = f"{line['chosen']}, best of {line['tried']}" if line["chosen"] and line["tried"] > 1 else ""
         series.append(Series(line["name"], seeds, points, note))
-    return curves(series, panel["x"], marked="printed in the paper's tables")
+    return join([curves(series, panel["x"], marked="printed in the paper's tables"), order(panel)])
 
 
 def complexity_panel(panel: Panel, pictures: Path) -> Html:

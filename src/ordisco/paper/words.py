@@ -115,7 +115,7 @@ def curves_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     if all(row[1] == NONE for row in rows):
         header.pop(1)
         rows = [(row[0], *row[2:]) for row in rows]
-    return [TextTable(tuple(header), tuple(rows))]
+    return [TextTable(tuple(header), tuple(rows)), order_line(panel["order"])]
 
 
 def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
