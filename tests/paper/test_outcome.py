@@ -10,6 +10,7 @@ from made_up import CODE, make_up
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
 from ordisco.paper.items import chosen, items
+from ordisco.paper.listing import table as list_table
 from ordisco.paper.make import Making
 from ordisco.paper.order import order_of
 from ordisco.paper.outcome import other_code, outcome, read
@@ -141,6 +142,8 @@ def test_results_of_another_code_are_told(tmp_path: Path, plan: Plan):
     assert other_code(of, CODE) == []
     assert other_code(of, {**CODE, "commit": "d" * 40}) == [CODE["commit"]]
     assert other_code(of, {"version": "0.3.0", "commit": None}) == [CODE["commit"]]
+    twice = {**of, "code": [CODE, {**CODE, "dirty": True}]}
+    assert other_code(twice, {**CODE, "commit": "d" * 40}) == [CODE["commit"]]
     assert any(note.startswith("Made by another version") for note in notes(of, {**CODE, "commit": "d" * 40}))
     assert any("74.45" in note for note in notes(of, CODE))
 
@@ -197,11 +200,10 @@ def test_the_list_counts_what_is_done_and_costs_something(tmp_path: Path, capsys
     assert entries["figure-5"]["digits"]["done"] == 6  # SMB and ORDisCo are shared
     assert entries["table-3"]["paper"]["counted"]
     assert not entries["table-3"]["small"]["counted"]
-    code, output, _ = call(capsys, "paper", "--out", tmp_path)
-    lines = {line.split(":")[0].strip("| "): line for line in output.splitlines() if ":" in line}
-    assert "9/9, done" in lines["table-3"]
-    assert re.search(r"6/12, .* of .* left", lines["figure-5"])
-    assert re.search(r"0/12, [\d smin]+ \|", lines["table-5"])
+    lines = {row[0].split(":")[0]: row[1] for row in list_table(json.loads(output)).rows}
+    assert lines["table-3"] == "9/9, done"
+    assert re.fullmatch(r"6/12, .* of .* left", lines["figure-5"])
+    assert re.fullmatch(r"0/12, [\d smin]+", lines["table-5"])
 
 
 def test_show_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
