@@ -53,6 +53,10 @@ def test_a_cell_is_the_accuracy_at_the_increment_that_stands_for_the_paper_s(tmp
 def test_the_judge_s_table_and_the_search_read_other_numbers(tmp_path: Path, plan: Plan):
     made = chosen(["table-4", "table-8"])
     place = make_up(made, plan, tmp_path)
+    peak = plan.row(made[1].panels[2].entries[3].lines[0], 1)
+    falling = place.results.read(peak)
+    assert falling
+    place.results.write(peak, {**falling, "accuracies": [0.99, *falling["accuracies"][1:]]})  # the best is not the last
     judged, search = (outcome(item, plan, place, "") for item in made)
     row = plan.rows([made[0]])[0]
     result = place.results.read(row)
@@ -63,7 +67,7 @@ def test_the_judge_s_table_and_the_search_read_other_numbers(tmp_path: Path, pla
     best = place.results.read(plan.row(line, 1))
     assert dict(line.changes) == {"unlabeled_loss": "vat", "c_penalty": 1e-6}
     assert best
-    assert cell["ours"]["1"] == max(best["accuracies"])
+    assert cell["ours"]["1"] == max(best["accuracies"]) == 0.99
     assert cell["paper"] == 33.70
 
 
