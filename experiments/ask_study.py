@@ -58,8 +58,8 @@ def run(data: str, method: str, seed: int, arms: Sequence[str], data_dir: Path |
     from ordisco import Model, load
     from ordisco.evaluation.ask import ask
     from ordisco.machine.cores import processor
+    from ordisco.runs.made import code_now
     from ordisco.settings.machine import MachineSettings
-    from ordisco.studies.results import code_now
 
     setting, choose = SETTINGS[data], CANDIDATES | {"asked": ask}
     dataset = load(data, data_dir, size=setting.side)

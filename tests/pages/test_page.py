@@ -1,6 +1,7 @@
 """The page: self-contained, and safe whatever stands in the files that it shows."""
 
 import base64
+import json
 import re
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from made_up import make_up
+from made_up import CODE, make_up
 from ordisco.cli import main
 from ordisco.pages.items import report
 from ordisco.pages.runs import names_of
@@ -68,7 +69,7 @@ def test_every_cell_of_the_paper_and_ours_is_on_the_page(tmp_path: Path):
     html = items_page(tmp_path, ["table-3"]).decode()
     for number in ("38.08", "73.32", "31.14", "84.66", "55.07", "85.52", "59.61", "67.18"):
         assert f">{number}</td>" in html
-    assert html.count('class="ours') == 12
+    assert html.count('<td class="ours') == 12
     assert "ordisco paper table-3 --scale digits" in html
     assert "ordisco run digits-1 --method smb" in html
 
@@ -77,6 +78,16 @@ def test_a_half_made_item_says_so_on_the_page(tmp_path: Path):
     html = items_page(tmp_path, ["table-3", "figure-10"], leave_out=1).decode()
     assert "Half-made, not a result" in html
     assert "half-made." in html
+    assert '<td class="words half">half-made, 1 of 2 runs</td>' in html  # of the overview
+    assert html.count('<td class="words">done</td>') == 1
+
+
+def test_the_overview_counts_the_pairs_that_stand_in_the_paper_s_order(tmp_path: Path):
+    html = items_page(tmp_path, ["table-3", "table-1"]).decode()
+    held = sum(int(found) for found in re.findall(r"order holds in (\d+) of 6 pairs", html))
+    assert f">{held} of 12</td>" in html
+    assert '<a href="#table-3">Table 3</a>' in html
+    assert 'id="overview"' not in items_page(tmp_path, ["table-3"]).decode()
 
 
 def test_a_chart_shows_mean_band_and_the_paper_s_points():
@@ -117,6 +128,18 @@ def test_a_report_compares_seeds_and_passes_over_what_is_damaged(tmp_path: Path,
     assert "not finished: increment 1/3" in html
     assert "is damaged" in html
     assert "--increments 3" in html  # the command
+
+
+def test_a_run_s_page_tells_code_machine_and_time(tmp_path: Path):
+    run = write_run(tmp_path / "a")
+    made = {"code": CODE, "machine": {"processor": "Abacus", "threads": 2, "torch": "2.9"}, "seconds": 61}
+    (run / "summary.json").write_text(json.dumps(made))
+    html = runs_report([run]).decode()
+    assert f"ordisco 0.2.0, commit {CODE['commit']}<" in html
+    assert "<td>Abacus, 2 threads, torch 2.9</td>" in html
+    assert "<td>1 min 01 s</td>" in html
+    (run / "summary.json").write_text('{"code": 3, "machine": [], "seconds": "x"}')
+    assert "<td>—</td>" in runs_report([run]).decode()
 
 
 def test_of_very_many_runs_the_best_are_drawn_and_all_are_listed(tmp_path: Path):
@@ -168,6 +191,11 @@ def test_a_browser_opens_the_page_without_an_error(tmp_path: Path):
                 chart.scroll_into_view_if_needed()
                 chart.hover()
                 assert view.query_selector(".tip:not([hidden])").inner_text()
+            view.goto((tmp_path / "items.html").as_uri())
+            assert not view.query_selector(".series.dim")
+            view.query_selector(".chart .legend li").hover()  # the other lines step back
+            assert len(view.query_selector_all(".chart .series.dim")) == 2
+            view.goto((tmp_path / "run.html").as_uri())
             frames = view.query_selector_all(".frame")
             assert [frame.is_visible() for frame in frames] == [False, False, True]
             view.query_selector(".frames input").fill("1")
@@ -181,6 +209,7 @@ def test_a_slider_shows_the_frame_that_it_is_given():
     html = slider([("one", PNG), ("two", PNG)], "caption", at=1)
     assert html.count("hidden") == 1
     assert html.index('alt="one"') < html.index("hidden") < html.index('alt="two"')
+    assert html.count('width="1" height="1"') == 2  # a picture's place is known before it is drawn
     assert page("t", "l", [Section("a", "A", html)]).startswith(b"<!doctype html>")
 
 

@@ -10,6 +10,7 @@ from made_up import CODE, make_up
 from ordisco.cli import main
 from ordisco.errors import OrdiscoError
 from ordisco.paper.items import chosen, items
+from ordisco.paper.listing import table as list_table
 from ordisco.paper.make import Making
 from ordisco.paper.order import order_of
 from ordisco.paper.outcome import other_code, outcome, read
@@ -52,6 +53,10 @@ def test_a_cell_is_the_accuracy_at_the_increment_that_stands_for_the_paper_s(tmp
 def test_the_judge_s_table_and_the_search_read_other_numbers(tmp_path: Path, plan: Plan):
     made = chosen(["table-4", "table-8"])
     place = make_up(made, plan, tmp_path)
+    peak = plan.row(made[1].panels[2].entries[3].lines[0], 1)
+    falling = place.results.read(peak)
+    assert falling
+    place.results.write(peak, {**falling, "accuracies": [0.99, *falling["accuracies"][1:]]})  # the best is not the last
     judged, search = (outcome(item, plan, place, "") for item in made)
     row = plan.rows([made[0]])[0]
     result = place.results.read(row)
@@ -62,7 +67,7 @@ def test_the_judge_s_table_and_the_search_read_other_numbers(tmp_path: Path, pla
     best = place.results.read(plan.row(line, 1))
     assert dict(line.changes) == {"unlabeled_loss": "vat", "c_penalty": 1e-6}
     assert best
-    assert cell["ours"]["1"] == max(best["accuracies"])
+    assert cell["ours"]["1"] == max(best["accuracies"]) == 0.99
     assert cell["paper"] == 33.70
 
 
@@ -141,6 +146,8 @@ def test_results_of_another_code_are_told(tmp_path: Path, plan: Plan):
     assert other_code(of, CODE) == []
     assert other_code(of, {**CODE, "commit": "d" * 40}) == [CODE["commit"]]
     assert other_code(of, {"version": "0.3.0", "commit": None}) == [CODE["commit"]]
+    twice = {**of, "code": [CODE, {**CODE, "dirty": True}]}
+    assert other_code(twice, {**CODE, "commit": "d" * 40}) == [CODE["commit"]]
     assert any(note.startswith("Made by another version") for note in notes(of, {**CODE, "commit": "d" * 40}))
     assert any("74.45" in note for note in notes(of, CODE))
 
@@ -152,6 +159,17 @@ def test_what_the_text_quotes_stands_beside_ours(tmp_path: Path, plan: Plan):
     gain = sum(values[-1] for values in lines["ORDisCo"]) - sum(values[-1] for values in lines["SMB"])
     assert of["quoted"][0]["ours"] == pytest.approx(100 * gain / 2)
     assert of["quoted"][0]["value"] == 12.20
+
+
+def test_the_order_is_told_of_curves_where_the_tables_print_them(tmp_path: Path, plan: Plan):
+    item = items()["figure-5"]
+    of = outcome(item, plan, make_up([item], plan, tmp_path), "")
+    [first, last] = of["panels"][0]["order"]
+    assert (first["column"], last["column"], last["pairs"]) == ("increment 5", "increment 10", 6)
+    paper = {"SMB": 73.32, "SMB+UMB": 59.06, "SMB+UMB+UC": 65.23, "ORDisCo": 85.52}
+    ends = {line["name"]: sum(v[-1] for v in line["seeds"].values()) for line in of["panels"][0]["lines"]}
+    assert last["held"] == sum(paper[a] > paper[b] and ends[a] > ends[b] for a in paper for b in paper)
+    assert any(isinstance(block, str) and "order holds" in block for block in blocks(of))
 
 
 def test_a_document_is_filled_from_kept_items_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -186,6 +204,10 @@ def test_the_list_counts_what_is_done_and_costs_something(tmp_path: Path, capsys
     assert entries["figure-5"]["digits"]["done"] == 6  # SMB and ORDisCo are shared
     assert entries["table-3"]["paper"]["counted"]
     assert not entries["table-3"]["small"]["counted"]
+    lines = {row[0].split(":")[0]: row[1] for row in list_table(json.loads(output)).rows}
+    assert lines["table-3"] == "9/9, done"
+    assert re.fullmatch(r"6/12, .* of .* left", lines["figure-5"])
+    assert re.fullmatch(r"0/12, [\d smin]+", lines["table-5"])
 
 
 def test_show_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

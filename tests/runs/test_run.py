@@ -118,6 +118,9 @@ def test_pictures_and_summary(finished):
     assert summary["final_accuracy"] == accuracies[-1]
     assert summary["mean_accuracy"] == pytest.approx(sum(accuracies) / 2)
     assert (summary["method"], summary["stream"], summary["scenario"]) == ("ordisco", STREAM, "new-class")
+    assert summary["code"]["version"]
+    assert summary["machine"]["processor"]
+    assert summary["machine"]["torch"]
     text = (finished / "summary.md").read_text()
     assert f"- final accuracy: {100 * accuracies[-1]:.1f} %\n" in text
     for link in ("figures/accuracy.png", "figures/confusion.png", "samples/increment-02.png"):

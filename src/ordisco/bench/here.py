@@ -30,7 +30,7 @@ def machine(accelerator: str, precision: str) -> dict[str, Any]:
     """Everything that a figure needs beside it."""
     import torch
 
-    from ordisco.studies.results import code_now
+    from ordisco.runs.made import code_now
 
     gpu = torch.cuda.get_device_name() if accelerator == "cuda" and torch.cuda.is_available() else None
     return {

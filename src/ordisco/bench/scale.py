@@ -21,9 +21,9 @@ from ordisco.machine.processes import start
 from ordisco.report.board import PlainBoard
 from ordisco.report.terminal import SilentDisplay
 from ordisco.runs.config import RunConfig
+from ordisco.runs.made import code_now
 from ordisco.studies.comparison import Comparison
 from ordisco.studies.launching import Launching
-from ordisco.studies.results import code_now
 
 RUNS, STEPS = 4, 20  # of the grid; steps an increment
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.files import write_atomically
+from ordisco.pages.made import NONE, code_words, facts_table, machine_words
 from ordisco.paper import words
 from ordisco.paper.outcome import Outcome
-from ordisco.paper.words import NONE, blocks, cell_text, notes, order_line
+from ordisco.paper.words import blocks, cell_text, notes, order_line
 from ordisco.report.charts import Series, curves
 from ordisco.report.html import Html, join, tag
 from ordisco.report.page import Section, code, details, figure, image, page, png_in, scrolling, slider, table
@@ -32,7 +33,33 @@ def report(outcomes: Sequence[Outcome], pictures: Path) -> bytes:
     whole = f"{len(outcomes)} items" if len(outcomes) > 1 else "one item"
     half = "" if done == len(outcomes) else f", {len(outcomes) - done} of them half-made"
     lead = f"ORDisCo (Wang et al., CVPR 2021), ours beside the paper's: {'; '.join(scales)}. {whole}{half}."
-    return page("The paper, table by table and figure by figure", lead, [section(of, pictures) for of in outcomes])
+    sections = [section(of, pictures) for of in outcomes]
+    if len(outcomes) > 1:
+        sections.insert(0, overview(outcomes))
+    return page("The paper, table by table and figure by figure", lead, sections)
+
+
+def overview(outcomes: Sequence[Outcome]) -> Section:
+    """All items in a table: how much is done, and in how many pairs of methods the paper's order holds."""
+    rows = []
+    for of in outcomes:
+        orders = [order for panel in of["panels"] for order in panel.get("order", ())]
+        pairs, held = sum(order["pairs"] for order in orders), sum(order["held"] for order in orders)
+        state = "done" if of["complete"] else f"half-made, {of['done']} of {of['runs']} runs"
+        rows.append(
+            tag(
+                "tr",
+                tag("th", tag("a", of["word"], href=f"#{of['item']}"), scope="row"),
+                tag("td", of["title"], class_="words"),
+                tag("td", f"{held} of {pairs}" if pairs else NONE, class_="yes" if pairs and held == pairs else None),
+                tag("td", state, class_="words" if of["complete"] else "words half"),
+            )
+        )
+    names = ("item", "shows", "pairs in the paper's order", "state")
+    head = tag("tr", join(tag("th", name, class_="words" if name in ("shows", "state") else None) for name in names))
+    note = "A pair is two methods in one column of the paper; chance is half of them."
+    body = scrolling(tag("table", tag("thead", head), tag("tbody", join(rows))))
+    return Section("overview", "Overview", body, note)
 
 
 def section(of: Outcome, pictures: Path) -> Section:
@@ -40,13 +67,21 @@ def section(of: Outcome, pictures: Path) -> Section:
     parts: list[Html | None] = [
         tag("p", note, class_="note half" if note.startswith("Half-made") else "note") for note in notes(of)
     ]
-    for panel in of["panels"]:
-        parts.append(tag("h3", panel["name"], tag("small", f" — ours: {panel['ours']}")))
-        parts.append(PANELS[of["kind"]](panel, pictures))
+    panels = [
+        tag("div", panel_heading(of, panel), PANELS[of["kind"]](panel, pictures)) for panel in of["panels"]
+    ]  # charts stand side by side where there is room
+    parts.append(tag("div", join(panels), class_="panels" if of["kind"] == "curves" else None))
     quotes = [block for block in blocks({**of, "panels": []}) if isinstance(block, str)]
     parts += [tag("p", quote, class_="note") for quote in quotes]
     parts.append(details("how it was made", made(of)))
     return Section(of["item"], f"{of['word']}: {of['title']}", join(parts), measure_note(of), of["word"])
+
+
+def panel_heading(of: Outcome, panel: Panel) -> Html | None:
+    """The paper's stream, or loss, and what stands for it here."""
+    if of["kind"] == "complexity":  # its table has a heading of its own
+        return None
+    return tag("h3", panel["name"], tag("small", f" — ours: {panel['ours']}"))
 
 
 def measure_note(of: Outcome) -> str:
@@ -64,20 +99,15 @@ def measure_note(of: Outcome) -> str:
 
 def made(of: Outcome) -> Html:
     """Command, code, machine, time, and the commands of all runs."""
-    machines = ["; ".join(f"{k} {v}" for k, v in machine.items() if v is not None) for machine in of["machines"]]
-    codes = [
-        f"{c.get('version')}, commit {c.get('commit')}" + (", changed" if c.get("dirty") else "") for c in of["code"]
-    ]
     facts = {
         "command": of["command"],
-        "code": "; ".join(codes) or NONE,
-        "machine": "; ".join(machines) or NONE,
+        "code": code_words(of["code"]),
+        "machine": machine_words(of["machines"]),
         "time of all runs": duration(of["seconds"]),
         "runs": f"{of['done']} of {of['runs']}",
         "seeds": ", ".join(str(seed) for seed in of["seeds"]),
     }
-    rows = [tag("tr", tag("th", name), tag("td", value)) for name, value in facts.items()]
-    return join([tag("table", tag("tbody", join(rows)), class_="facts"), code(of["commands"])])
+    return join([facts_table(facts), code(of["commands"])])
 
 
 # ---------------------------------------------------------------------- kinds
@@ -90,10 +120,11 @@ def table_panel(panel: Panel, pictures: Path) -> Html:
         cells = [row["cells"][place] for row in panel["rows"]]
         ours = any(cell["ours"] for cell in cells)
         fields += [(place, "paper"), (place, "ours")] if ours else [(place, "paper")]
-        top.append(tag("th", column, colspan=2 if ours else 1))
+        top.append(tag("th", column, colspan=2 if ours else 1, class_="over"))
         increment = cells[0]["increment"]
-        here = "ours" if increment is None else f"ours ({increment})"
-        below += [tag("th", "paper"), tag("th", here)] if ours else [tag("th", "paper")]
+        here = "ours" if increment is None else f"ours at {increment}"
+        below.append(tag("th", "paper", class_="paper"))
+        below += [tag("th", here, class_="ours")] if ours else []
     bests = {field: best_row(panel["rows"], *field) for field in fields}
     rows = []
     for number, row in enumerate(panel["rows"]):
@@ -103,10 +134,14 @@ def table_panel(panel: Panel, pictures: Path) -> Html:
             cells.append(tag("td", cell_text(row["cells"][field[0]], field[1]), class_=kind))
         rows.append(tag("tr", join(cells)))
     head = tag("thead", tag("tr", join(top)), tag("tr", join(below)))
+    return join([scrolling(tag("table", head, tag("tbody", join(rows)))), order(panel)])
+
+
+def order(panel: Panel) -> Html | None:
+    """Whether the paper's order of methods holds."""
     line = order_line(panel["order"])
-    holds = line.startswith("The paper's order holds in all")
-    order = tag("p", line, class_="order yes" if holds else "order") if line else None
-    return join([scrolling(tag("table", head, tag("tbody", join(rows)))), order])
+    holds = all(one["held"] == one["pairs"] for one in panel["order"])
+    return tag("p", line, class_="order yes" if holds else "order") if line else None
 
 
 def best_row(rows: Sequence[Mapping[str, Any]], place: int, field: str) -> int | None:
@@ -125,7 +160,7 @@ def curves_panel(panel: Panel, pictures: Path) -> Html:
         points = {int(place): value for place, value in line["paper"].items()}
         note = f"{line['chosen']}, best of {line['tried']}" if line["chosen"] and line["tried"] > 1 else ""
         series.append(Series(line["name"], seeds, points, note))
-    return curves(series, panel["x"], marked="printed in the paper's tables")
+    return join([curves(series, panel["x"], marked="printed in the paper's tables"), order(panel)])
 
 
 def complexity_panel(panel: Panel, pictures: Path) -> Html:
@@ -161,7 +196,7 @@ def samples_panel(panel: Panel, pictures: Path) -> Html:
         picture = png_in(pictures / grid["file"])
         missing = tag("p", f"{grid['name']}: {grid['file']} is not there", class_="note")
         found.append(figure(image(picture, grid["name"]), grid["name"]) if picture else missing)
-    return tag("div", join(found), class_="grids small")
+    return tag("div", join(found), class_="grids")
 
 
 def coverage_panel(panel: Panel, pictures: Path) -> Html:

@@ -12,18 +12,19 @@ from ordisco.errors import OrdiscoError
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.files import json_of, read_plain, write_atomically
 from ordisco.pages.glance import Glance, glance
+from ordisco.pages.made import code_words, facts_table, machine_words
 from ordisco.report.charts import Series, curves
 from ordisco.report.html import Html, join, tag, text
 from ordisco.report.page import Section, code, details, page, png_in, scrolling, slider, table
 from ordisco.report.summary import COLUMNS, cell
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import RunDirectory
+from ordisco.runs.made import code_now
 from ordisco.runs.summary import increments_of
 from ordisco.settings.methods import METHODS
 from ordisco.streams.settings import name_of_increment
-from ordisco.studies.results import code_now
 from ordisco.studies.study import Row
-from ordisco.words import percent, shortened
+from ordisco.words import duration, percent, shortened
 
 MOST_WHOLE = 24  # runs that are shown one by one; of more, a page would be too large to open
 MOST_LINES = 16  # of one chart
@@ -124,7 +125,7 @@ def one(path: Path) -> Section:
         return Section(anchor(path), heading, join([*parts, tag("p", str(error), class_="note half")]), str(path))
     if records:
         parts += [accuracy_chart(title, records, settings), details("increment by increment", record_table(records))]
-        parts += [samples(path), confusion(records[-1])]
+        parts.append(tag("div", samples(path), confusion(records[-1]), class_="pair"))
     parts.append(details("settings and command", settings_part(path, settings)))
     return Section(anchor(path), heading, join(parts), str(path))
 
@@ -159,7 +160,7 @@ def samples(path: Path) -> Html | None:
     frames = [(name, png) for name, png in grids if png]
     if not frames:
         return None
-    return tag("div", slider(frames, "Generated images, a row a class", len(frames)), class_="grids small")
+    return tag("div", slider(frames, "Generated images, a row a class", len(frames)), class_="grids")
 
 
 def confusion(record: IncrementRecord) -> Html | None:
@@ -183,7 +184,8 @@ def confusion(record: IncrementRecord) -> Html | None:
             )
         rows.append(tag("tr", join(cells)))
     body = tag("table", tag("thead", tag("tr", join(head))), tag("tbody", join(rows)), class_="confusion")
-    return join([tag("h3", f"Confusion after increment {record.increment}, in % of the true class"), scrolling(body)])
+    heading = tag("h3", f"Confusion after increment {record.increment}, in % of the true class")
+    return tag("div", heading, scrolling(body))
 
 
 def settings_part(path: Path, settings: Mapping[str, Any]) -> Html:
@@ -193,17 +195,20 @@ def settings_part(path: Path, settings: Mapping[str, Any]) -> Html:
         facts["command"] = Row("", RunConfig.from_dict({**settings})).command
     except (OrdiscoError, KeyError, TypeError, ValueError) as error:
         facts["command"] = f"not known to this version ({error})"
-    noted = json_in(path.with_name(f"{path.name}.code.json"))
-    if isinstance(noted, list):
-        facts["code"] = "; ".join(f"{c.get('version')}, commit {c.get('commit')}" for c in noted if isinstance(c, dict))
-    rows = [tag("tr", tag("th", name), tag("td", value)) for name, value in facts.items()]
+    summary = json_in(path / "summary.json")
+    known = summary if isinstance(summary, dict) else {}
+    noted = json_in(path.with_name(f"{path.name}.code.json"))  # of all sessions of a run, where a study keeps it
+    codes = noted if isinstance(noted, list) else [known.get("code")]
+    facts |= {"code": code_words(codes), "machine": machine_words([known.get("machine")])}
+    if isinstance(known.get("seconds"), int | float):
+        facts["time"] = duration(known["seconds"])
     lines = []
     for name, value in settings.items():
         if isinstance(value, dict):
             lines += [f"{name}.{key} = {json.dumps(item, ensure_ascii=False)}" for key, item in walked(value)]
         else:
             lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
-    return join([tag("table", tag("tbody", join(rows)), class_="facts"), code(lines)])
+    return join([facts_table(facts), code(lines)])
 
 
 def walked(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:

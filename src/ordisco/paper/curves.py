@@ -8,6 +8,7 @@ from typing import Any
 
 from ordisco.paper.items import Entry, Item, Line, Panel
 from ordisco.paper.numbers import printed
+from ordisco.paper.order import order_of
 from ordisco.paper.place import Found
 from ordisco.streams.settings import name_of_increment
 from ordisco.studies.results import Result
@@ -18,15 +19,35 @@ def curves(item: Item, found: Found) -> list[dict[str, Any]]:
     panels = []
     for panel in item.panels:
         config = found.plan.config(panel.entries[0].lines[0], 0)
+        lines = [line_of(entry, item, panel, found) for entry in panel.entries]
+        x_label = name_of_increment(config.stream.scenario)
         panels.append(
             {
                 "name": panel.name,
                 "ours": found.stream_of(panel.entries[0].lines[0]),
-                "x": name_of_increment(config.stream.scenario),
-                "lines": [line_of(entry, item, panel, found) for entry in panel.entries],
+                "x": x_label,
+                "lines": lines,
+                "order": orders(lines, x_label),
             }
         )
     return panels
+
+
+def orders(lines: list[dict[str, Any]], x_label: str) -> list[dict[str, Any]]:
+    """Whether the paper's order holds at the increments of which its tables print two lines or more."""
+    found = []
+    for place in dict.fromkeys(place for line in lines for place in line["paper"]):
+        known = {line["name"]: line for line in lines if place in line["paper"]}
+        ours = {
+            name: statistics.fmean(values[int(place) - 1] for values in line["seeds"].values())
+            for name, line in known.items()
+            if line["seeds"]
+        }
+        paper = {name: line["paper"][place] for name, line in known.items()}
+        order = order_of(f"{x_label} {place}", paper, ours) if len(ours) == len(known) else None
+        if order is not None:
+            found.append(order.to_dict())
+    return found
 
 
 def line_of(entry: Entry, item: Item, panel: Panel, found: Found) -> dict[str, Any]:

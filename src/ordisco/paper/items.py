@@ -105,6 +105,10 @@ def chosen(names: Iterable[str]) -> list[Item]:
             found |= items()
         elif name in items():
             found[name] = items()[name]
+        elif name == "figure-3":
+            raise UsageError(
+                "item = 'figure-3' is not allowed: Fig. 3 is a drawing of the method, there is nothing to make"
+            )
         else:
             near = difflib.get_close_matches(name.lower().replace("fig-", "figure-"), items(), n=3, cutoff=0.5)
             there = f"did you mean {' or '.join(near)}?" if near else f"all, or one of {', '.join(items())}"

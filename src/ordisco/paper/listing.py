@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,14 @@ def table(entries: list[dict[str, Any]]) -> TextTable:
     header = ("item", *scales())
     rows = []
     for entry in entries:
-        cells = []
-        for at in entry["scales"].values():
-            time = duration(at["seconds"]) + (" (GPU)" if at["counted"] else "")
-            cells.append(f"{at['done']}/{at['runs']}, {time}")
+        cells = [cell(at) for at in entry["scales"].values()]
         rows.append((f"{entry['item']}: {entry['title']}", *cells))
     return TextTable(header, tuple(rows), (len(rows) - 1,))
+
+
+def cell(at: Mapping[str, Any]) -> str:
+    """Of an item at a scale: `0/9, 5 min`, `4/9, 3 min of 5 min left`, `9/9, done`."""
+    left, time = duration(at["seconds_left"]), duration(at["seconds"]) + (" (GPU)" if at["counted"] else "")
+    if at["done"] == at["runs"]:
+        return f"{at['done']}/{at['runs']}, done"
+    return f"{at['done']}/{at['runs']}, " + (f"{left} of {time} left" if at["done"] else time)

@@ -19,6 +19,7 @@ class Quote:
     where: str
     what: str
     value: float
+    unit: str = "%"
     table: str | None = None
     panel: str | None = None
     column: str | None = None

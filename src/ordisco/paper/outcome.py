@@ -19,8 +19,9 @@ from ordisco.paper.items import Item
 from ordisco.paper.place import Found, Place
 from ordisco.paper.samples import samples
 from ordisco.paper.scales import Plan
+from ordisco.runs.made import code_now
 from ordisco.settings.methods import METHODS
-from ordisco.studies.results import Result, code_now
+from ordisco.studies.results import Result
 
 Outcome = dict[str, Any]
 KINDS = {
@@ -80,9 +81,10 @@ def different(values: Any) -> list[Any]:
 
 
 def other_code(of: Outcome, now: Mapping[str, Any] | None = None) -> list[str]:
-    """The commits, or versions, that made it and are not the present code."""
+    """The commits, or versions, that made it and are not the present code, each once."""
     now = code_now() if now is None else now
-    return [str(code.get("commit") or code.get("version")) for code in of["code"] if different_code(code, now)]
+    others = (str(code.get("commit") or code.get("version")) for code in of["code"] if different_code(code, now))
+    return different(others)
 
 
 def different_code(code: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -103,7 +105,9 @@ def quoted(item: Item, panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
             high, low = (lines.get(METHODS[name].title) for name in (quote.of or "jt", quote.less or "smb"))
             if high and low:
                 ours = 100 * (score(high, quote.of is None) - score(low, quote.of is None))
-        found.append({**{k: v for k, v in asdict(quote).items() if k in ("where", "what", "value")}, "ours": ours})
+        found.append(
+            {**{k: v for k, v in asdict(quote).items() if k in ("where", "what", "value", "unit")}, "ours": ours}
+        )
     return found
 
 

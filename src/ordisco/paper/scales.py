@@ -74,7 +74,7 @@ class Plan:
 
     def _config(self, line: Line) -> RunConfig:
         scale, stream = self.scale, self.scale.streams[line.stream]
-        changes = {**scale.changes, **stream.get("changes", {}), **(scale.plain if line.plain else {})}
+        changes = {**scale.changes, **(scale.plain if line.plain else {}), **stream.get("changes", {})}
         changes |= {**scale.methods.get(line.method, {}), **self.changes}
         asked = dict(line.changes)
         loss = asked.get("unlabeled_loss", changes.get("unlabeled_loss"))

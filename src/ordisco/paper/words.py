@@ -115,7 +115,7 @@ def curves_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     if all(row[1] == NONE for row in rows):
         header.pop(1)
         rows = [(row[0], *row[2:]) for row in rows]
-    return [TextTable(tuple(header), tuple(rows))]
+    return [TextTable(tuple(header), tuple(rows)), order_line(panel["order"])]
 
 
 def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
@@ -168,6 +168,8 @@ PANELS: dict[str, Callable[[Mapping[str, Any], bool], list[Block]]] = {
 
 
 def quote_line(quote: Mapping[str, Any]) -> str:
-    """`caption of Fig. 5: … 12.20 points; ours 3.1`."""
+    """`Caption of Fig. 5: ORDisCo over SMB at the final batch of SVHN-1: 12.20 points; ours +3.10.`"""
     ours = "" if quote["ours"] is None else f"; ours {quote['ours']:+.2f}".replace("-", "−")
-    return f"{quote['where']}: {quote['what']}, {quote['value']:.2f}{ours}."
+    return (
+        f"{quote['where'][0].upper()}{quote['where'][1:]}: {quote['what']}: {quote['value']:.2f} {quote['unit']}{ours}."
+    )

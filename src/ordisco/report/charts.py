@@ -13,6 +13,7 @@ from ordisco.report.html import Html, join, tag
 
 WIDTH, HEIGHT = 720, 340
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 32, 40
+FEW = 5  # lines whose bands can be told apart
 DASHES = {"-": None, "--": "7 4", ":": "2 4", "-.": "8 4 2 4"}
 
 
@@ -67,8 +68,8 @@ def curves(series: Sequence[Series], x_label: str, unit: str = "%", marked: str 
     axes = Axes(last, *limits(shown, percent=unit == "%"))
     looks = styles([one.name for one in shown])
     parts = [grid(axes, unit), *ticks(axes, x_label)]
-    for one, (colour, dash) in reversed(list(zip(shown, looks, strict=True))):
-        parts.append(drawn(one, axes, colour, dash))
+    for number in reversed(range(len(shown))):
+        parts.append(drawn(shown[number], axes, *looks[number], number))
     parts.append(tag("line", class_="guide", x1=0, x2=0, y1=TOP, y2=HEIGHT - BOTTOM, hidden=True))
     ends = ", ".join(f"{one.name} {one.mean(one.length - 1):.1f}" for one in shown)
     svg = tag(
@@ -86,7 +87,7 @@ def curves(series: Sequence[Series], x_label: str, unit: str = "%", marked: str 
         "width": WIDTH,
         "series": [values_of(one, colour) for one, (colour, _) in zip(shown, looks, strict=True)],
     }
-    legend = [entry(one, colour, dash, unit) for one, (colour, dash) in zip(shown, looks, strict=True)]
+    legend = [entry(one, *looks[number], unit, number) for number, one in enumerate(shown)]
     if any(one.points for one in shown):
         legend.append(tag("li", tag("span", "○", class_="ring"), f" {marked}"))
     return tag(
@@ -94,7 +95,7 @@ def curves(series: Sequence[Series], x_label: str, unit: str = "%", marked: str 
         svg,
         tag("ul", join(legend), class_="legend"),
         tag("div", class_="tip", hidden=True),
-        class_="chart",
+        class_="chart" if len(shown) <= FEW else "chart many",
         data_values=json.dumps(values, ensure_ascii=False),
     )
 
@@ -104,7 +105,12 @@ def values_of(one: Series, colour: str) -> dict[str, object]:
     rows = [f"{one.mean(place):.1f}" for place in range(one.length)]
     if len(one.seeds) > 1:
         rows = [f"{row} ± {one.spread(place):.1f}" for place, row in enumerate(rows)]
-    return {"name": one.name, "colour": colour, "values": rows, "points": {str(k): v for k, v in one.points.items()}}
+    return {
+        "name": one.name,
+        "colour": ink(colour),
+        "values": rows,
+        "points": {str(k): v for k, v in one.points.items()},
+    }
 
 
 def limits(series: Sequence[Series], percent: bool) -> tuple[float, float]:
@@ -152,7 +158,7 @@ def ticks(axes: Axes, x_label: str) -> list[Html]:
     return [*marks, tag("text", x_label, x=middle, y=HEIGHT - 4, text_anchor="middle", class_="unit")]
 
 
-def drawn(one: Series, axes: Axes, colour: str, dash: str) -> Html:
+def drawn(one: Series, axes: Axes, colour: str, dash: str, number: int) -> Html:
     """Band, line, dots and the marked points of one series."""
     places = range(one.length)
     upper = [(axes.x(p + 1), axes.y(min(axes.high, one.mean(p) + one.spread(p)))) for p in places]
@@ -168,12 +174,17 @@ def drawn(one: Series, axes: Axes, colour: str, dash: str) -> Html:
         if place <= axes.last and axes.low <= value <= axes.high:
             ring = tag("circle", cx=axes.x(place), cy=axes.y(value), r=5.5, class_="point")
             parts.append(ring)
-    return tag("g", join(parts), class_="series", style=look(colour))
+    return tag("g", join(parts), class_="series", style=look(colour), data_line=number)
 
 
 def look(colour: str) -> str:
-    """The colour as the style takes it, which makes it lighter on a dark page; black is the page's ink."""
-    return f"--c:{'var(--ink)' if colour == '#000000' else colour}"
+    """The colour as the style takes it, which makes it lighter on a dark page."""
+    return f"--c:{ink(colour)}"
+
+
+def ink(colour: str) -> str:
+    """Black is the page's ink."""
+    return "var(--ink)" if colour == "#000000" else colour
 
 
 def pairs(points: Sequence[tuple[float, float]]) -> str:
@@ -181,8 +192,8 @@ def pairs(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x},{y}" for x, y in points)
 
 
-def entry(one: Series, colour: str, dash: str, unit: str) -> Html:
-    """A line of the legend: the look, the name and the last value."""
+def entry(one: Series, colour: str, dash: str, unit: str, number: int) -> Html:
+    """A line of the legend: the look, the name and the last value; under the pointer the others step back."""
     line = tag("line", x1=1, x2=25, y1=6, y2=6, stroke_dasharray=DASHES[dash], class_="line")
     swatch = tag(
         "svg",
@@ -194,4 +205,4 @@ def entry(one: Series, colour: str, dash: str, unit: str) -> Html:
     last = one.length - 1
     value = f"{one.mean(last):.1f}" + (f" ± {one.spread(last):.1f}" if len(one.seeds) > 1 else "")
     note = tag("small", f" {one.note}") if one.note else None
-    return tag("li", swatch, " ", one.name, note, " ", tag("b", f"{value} {unit}"))
+    return tag("li", swatch, " ", one.name, note, " ", tag("b", f"{value} {unit}"), data_line=number)

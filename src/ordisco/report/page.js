@@ -1,5 +1,5 @@
 "use strict";
-// Values under the pointer, sliders, the filter of a list, and a served page that asks for itself again.
+// Values under the pointer, a line told apart by its name, sliders, the filter of a list, and a served page that asks for itself again.
 function charts(root) {
   for (const chart of root.querySelectorAll(".chart")) {
     const data = JSON.parse(chart.dataset.values), svg = chart.querySelector("svg");
@@ -16,7 +16,7 @@ function charts(root) {
       rows.sort((a, b) => parseFloat(b.values[near]) - parseFloat(a.values[near]));
       for (const one of rows) {
         const row = table.insertRow(), name = row.insertCell(), dot = document.createElement("i");
-        dot.style.background = one.colour === "#000000" ? "currentColor" : one.colour; name.className = "words"; name.append(dot, one.name);
+        dot.className = "series"; dot.style.setProperty("--c", one.colour); name.className = "words"; name.append(dot, one.name);
         row.insertCell().textContent = one.values[near] + " " + data.unit;
         const printed = one.points[near + 1];
         row.insertCell().textContent = printed === undefined ? "" : "paper " + printed;
@@ -28,6 +28,17 @@ function charts(root) {
     };
     svg.addEventListener("pointermove", show); svg.addEventListener("pointerdown", show);
     svg.addEventListener("pointerleave", hide);
+    const lines = svg.querySelectorAll("g[data-line]");
+    for (const item of chart.querySelectorAll(".legend li[data-line]")) {
+      const light = (on) => {
+        chart.classList.toggle("focus", on);
+        for (const line of lines) {
+          const mine = line.dataset.line === item.dataset.line;
+          line.classList.toggle("dim", on && !mine); line.classList.toggle("lit", on && mine);
+        }
+      };
+      item.addEventListener("pointerenter", () => light(true)); item.addEventListener("pointerleave", () => light(false));
+    }
   }
 }
 function sliders(root) {

@@ -102,8 +102,16 @@ def png_in(path: Path) -> bytes | None:
 
 
 def image(png: bytes, caption: str) -> Html:
-    """A picture within the page."""
-    return tag("img", src=f"data:image/png;base64,{base64.b64encode(png).decode()}", alt=caption, loading="lazy")
+    """A picture within the page, with its size, so that nothing moves when it is drawn."""
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    return tag(
+        "img",
+        src=f"data:image/png;base64,{base64.b64encode(png).decode()}",
+        alt=caption,
+        width=width,
+        height=height,
+        decoding="async",
+    )
 
 
 def figure(picture: Html, caption: str, kind: str = "") -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -140,17 +141,23 @@ def changed(learner: LearnerSettings, changes: Mapping[str, Any]) -> LearnerSett
     >>> changed(DEMO, {"unlabeled_loss": "vat"}).unlabeled.consistency_weight is None
     True
     """
-    usual, now = flat(LearnerSettings()), flat(learner)
+    now = flat(learner)
     own: dict[str, Any] = {}
     for name, belonging in LEADING.items():
         if name in changes and (changes[name] != now[name] or name == "steps"):
-            own |= {other: usual[other] for other in belonging}
+            own |= {other: paper_defaults()[other] for other in belonging}
     return learner.replace(**{**own, **changes})
 
 
 def flat(learner: LearnerSettings) -> dict[str, Any]:
     """The settings of all groups by their names."""
-    return {name: value for group in learner.to_dict().values() for name, value in group.items()}
+    return {name: value for group in vars(learner).values() for name, value in vars(group).items()}
+
+
+@functools.cache
+def paper_defaults() -> Mapping[str, Any]:
+    """The paper's defaults by their names."""
+    return flat(LearnerSettings())
 
 
 def preset_stream(name: str, stream: StreamSettings) -> StreamSettings:

@@ -13,6 +13,7 @@ from ordisco.report.grids import sample_grid
 from ordisco.report.summary import run_summary_markdown
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import RunDirectory
+from ordisco.runs.made import code_now, machine_now
 from ordisco.settings.methods import method
 from ordisco.streams.settings import name_of_increment
 from ordisco.words import percent
@@ -90,5 +91,7 @@ def write_summary(directory: RunDirectory, config: RunConfig, stream: Stream, le
         "cpu_seconds": records[-1].total_cpu_seconds,
         "peak_memory_bytes": records[-1].peak_memory_bytes,
         "kept_bytes": records[-1].kept_bytes,
+        "code": code_now(),
+        "machine": machine_now(config.machine),
     }
     directory.write_text("summary.json", json.dumps(summary, indent=2) + "\n")

@@ -198,7 +198,9 @@ class LearnerSettings:
         for group in dataclasses.fields(self):
             old = getattr(self, group.name)
             names = {f.name for f in dataclasses.fields(old)} & changes.keys()
-            groups[group.name] = dataclasses.replace(old, **{name: changes.pop(name) for name in names})
+            groups[group.name] = (
+                dataclasses.replace(old, **{name: changes.pop(name) for name in names}) if names else old
+            )
         if changes:
             known = sorted(f.name for g in dataclasses.fields(self) for f in dataclasses.fields(getattr(self, g.name)))
             raise UsageError(f"unknown setting {sorted(changes)[0]!r}; known: {', '.join(known)}")

@@ -30,13 +30,14 @@ from ordisco.report.voice import one_voice
 from ordisco.runs.config import RunConfig
 from ordisco.runs.directory import BUSY, RunDirectory
 from ordisco.runs.launch import new_run, resumed_run, stream_of
+from ordisco.runs.made import code_now
 from ordisco.runs.precision import BF16, check_precision
 from ordisco.runs.run import Run
 from ordisco.runs.signals import Interrupted
 from ordisco.settings.machine import COMPUTING, MachineSettings
 from ordisco.studies.judge import cached_judge
 from ordisco.studies.launching import Launching
-from ordisco.studies.results import Results, code_now, note_code, result_of
+from ordisco.studies.results import Results, note_code, result_of
 from ordisco.studies.study import Row, shortness
 from ordisco.words import duration, percent
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ordisco.errors import OrdiscoError
 from ordisco.evaluation.record import IncrementRecord, Look
 from ordisco.files import json_bytes, json_of, read_plain, told_in_one_line, write_atomically
-from ordisco.machine.cores import processor
 from ordisco.runs.directory import RunDirectory
+from ordisco.runs.made import machine_now
 from ordisco.runs.summary import increments_of, looks_of
 from ordisco.studies.study import JUDGED, Row
 
@@ -120,34 +117,12 @@ def result_of(row: Row, directory: RunDirectory, code: list[dict[str, Any]]) -> 
         "command": row.command,
         "settings": row.settings(),
         "code": code,
-        "torch": version_of("torch"),
-        "python": platform.python_version(),
-        "processor": processor(),
-        "threads": row.config.machine.threads,
-        "precision": row.config.machine.precision,
+        **machine_now(row.config.machine),
         **outcome_of(directory),
     }
 
 
 # ---------------------------------------------------------------------- the code that made it
-
-
-def code_now() -> dict[str, Any]:
-    """The version, the commit of its checkout, and whether the package differs from it; None outside a checkout."""
-    package = Path(__file__).resolve().parents[1]
-
-    def git(*words: str) -> str | None:
-        try:
-            done = subprocess.run(["git", "-C", str(package), *words], capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            return None
-        return done.stdout.strip()
-
-    if not git("ls-files", "--", "__init__.py"):  # installed somewhere below a checkout of something else
-        return {"version": version_of("ordisco"), "commit": None, "dirty": None}
-    changed = git("status", "--porcelain", "--", ".")
-    dirty = None if changed is None else bool(changed)
-    return {"version": version_of("ordisco"), "commit": git("rev-parse", "HEAD"), "dirty": dirty}
 
 
 def note_code(run: Path, code: dict[str, Any]) -> list[dict[str, Any]]:
@@ -160,11 +135,3 @@ def note_code(run: Path, code: dict[str, Any]) -> list[dict[str, Any]]:
         noted.append(code)
         write_atomically(file, json_bytes(noted))
     return noted
-
-
-def version_of(package: str) -> str | None:
-    """The version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -13,8 +13,7 @@ from typing import Any
 
 from ordisco.errors import UsageError, shown
 from ordisco.runs.config import RunConfig
-from ordisco.runs.presets import LEADING, flat, preset_of
-from ordisco.settings.learner import LearnerSettings
+from ordisco.runs.presets import LEADING, flat, paper_defaults, preset_of
 from ordisco.settings.machine import COMPUTING
 from ordisco.settings.methods import method
 from ordisco.streams.catalogue import STREAMS, stream_settings
@@ -49,7 +48,7 @@ class Row:
     def settings(self) -> dict[str, Any]:
         """All that decides the outcome: what differs from the paper's defaults, so new settings change no old row."""
         config = self.config
-        learner = differing(flat(config.learner), flat(LearnerSettings()))
+        learner = differing(flat(config.learner), paper_defaults())
         stream = differing(vars(config.stream), vars(StreamSettings()))
         settings = {"method": config.method, "seed": config.seed, "stream": stream, "learner": learner}
         precision = config.machine.precision
