@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import FABRIC, TINY, assert_same, increment_of, make_learner, weights
-from midway import FIRST, ready, touched
+from midway import FIRST, SECOND, ready, touched
 from ordisco.learner import step, targets
 from ordisco.learner.batch import Augmentation, Batch
 from ordisco.learner.learner import TRACED
@@ -14,6 +14,7 @@ from ordisco.learner.seeding import seeded
 from ordisco.learner.state import TRACE, Setup, State
 from ordisco.learner.step import train_step
 from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.nets.adam import Adam
 from ordisco.nets.networks import Networks
 from ordisco.settings.methods import method
 
@@ -43,6 +44,19 @@ def test_ramps_run_within_the_increment(monkeypatch: pytest.MonkeyPatch):
         learner.step()
     assert [round(c / 2, 4) for c, _ in seen] == [0.0067, 0.2865, 1, 1]  # e⁻⁵, e^−1.25, 1, 1
     assert [r for _, r in seen] == [0, 1.5, 3, 3]
+
+
+@pytest.mark.parametrize("name", ["ordisco", "smb", "jt", "offline-last"])
+def test_the_rate_of_c_rises_and_falls_within_every_increment(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    learner, seen = make_learner(name, steps=4, c_warm_up=0.5, c_decay=0.5, moments="kept", offline_steps="equal"), []
+    keep = Adam.step
+    monkeypatch.setattr(Adam, "step", lambda self: seen.append((self.vector, self.lr * self.share)) or keep(self))
+    for increment in (FIRST, SECOND):
+        learner.learn(increment)
+    of_c = [rate for vector, rate in seen if vector is learner.state.nets.C.flat.vector]
+    assert of_c == [0.0015, 0.003, 0.003, 0.0015] * 2
+    assert {rate for vector, rate in seen if vector is not learner.state.nets.C.flat.vector} <= {0.002}  # G and D
 
 
 def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):

@@ -18,6 +18,7 @@ from ordisco.learner.replay import replay_ramp, replayed
 from ordisco.learner.state import Setup, State
 from ordisco.learner.targets import beside, pseudo_labels, teach, unlabeled_views
 from ordisco.maths import losses
+from ordisco.maths.rates import share_of_rate
 from ordisco.nets.networks import Gan
 
 
@@ -54,6 +55,7 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
         setup.seed_step(state.total_steps, "judged")  # D's and G's draws depend on nothing that was drawn for C
         terms |= discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress)
         terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
+    nets.C.learn_at(share_of_rate(state.step, pools.steps, s.classifier.c_warm_up, s.classifier.c_decay))
     setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels
     terms |= classifier_step(setup, state, pools, batch, again, views, teacher, weights)
     decay = min(s.classifier.ema, 1 - 1 / (state.total_steps + 1))

@@ -40,6 +40,12 @@ class ClassifierSettings(Settings):
     )
     dropout: float | None = setting(None, "dropout in C; default: 0.5, for wrn-28 none", low=0.0, high=0.95)
     c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0, high=WEIGHT)
+    c_warm_up: float = setting(
+        0.0, "share of each increment, at its start, over which C's rate rises from 0", low=0.0, high=1.0
+    )
+    c_decay: float = setting(
+        0.0, "share of each increment, at its end, over which C's rate falls to 0 (paper: constant)", low=0.0, high=1.0
+    )
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
     teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
