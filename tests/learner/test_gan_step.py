@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from midway import deceive, discriminate, drawn, flat_gradient, generated, loss_of_d, pseudo, ready, touched
+from ordisco.data import augment
 from ordisco.learner.batch import Pseudo
 from ordisco.learner.learner import Learner
 from ordisco.learner.targets import teach
@@ -108,6 +109,18 @@ def test_the_gradient_of_g_is_that_of_eq_5(form: str):
     value = deceive(learner, images)
     torch.testing.assert_close(learner.state.nets.gan.G.flat.grad, torch.cat([g.flatten() for g in expected]))
     torch.testing.assert_close(value, loss.detach())
+
+
+def test_d_sees_real_and_fake_images_in_other_colours_and_g_gets_its_gradient(monkeypatch: pytest.MonkeyPatch):
+    learner, seen, keep = ready(d_colour=1.0), [], augment.tint
+    monkeypatch.setattr(augment, "tint", lambda x, strength: seen.append((len(x), strength)) or keep(x, strength))
+    images = drawn(learner)
+    discriminate(learner, images)
+    assert touched(learner) == {"D"}
+    learner.state.nets.gan.D.flat.grad.zero_()
+    deceive(learner, images)
+    assert touched(learner) == {"G"}
+    assert seen == [(4 + 6 + 5, 1.0), (5, 1.0)]
 
 
 def test_labels_of_generated_images_are_the_classes_seen():

@@ -79,8 +79,12 @@ def generator_step(setup: Setup, gan: Gan, generated: Pairs, classes: int, total
 
 
 def scores(setup: Setup, gan: Gan, x: Tensor, classes: int) -> Tensor:
-    """D(x, y) for every class y seen so far, each image shifted at random if the settings say so."""
-    pixels = setup.settings.gan.d_translate
+    """D(x, y) for every class y seen so far, each image changed in colour and shifted if the settings say so."""
+    s = setup.settings.gan
+    if s.d_colour > 0:
+        x = augment.tint(x, s.d_colour)
+    if s.d_translate > 0:
+        x = augment.weak(x, s.d_translate, flip=False)
     with setup.fabric.autocast():
-        d: Tensor = gan.D.module(augment.weak(x, pixels, flip=False) if pixels else x)
+        d: Tensor = gan.D.module(x)
     return d[:, :classes].float()

@@ -147,6 +147,12 @@ class GanSettings(Settings):
     d_translate: int = setting(
         0, "pixels by which D's images are shifted at random, real and fake alike", low=0, high=64
     )
+    d_colour: float = setting(
+        0.0,
+        "how much D's images are changed in brightness, saturation and contrast, real and fake alike; 1: DiffAugment's",
+        low=0.0,
+        high=1.0,
+    )
     g_ema: float = setting(
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
     )
