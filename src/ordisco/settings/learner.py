@@ -176,6 +176,11 @@ class ReplaySettings(Settings):
     replay_unlabeled: float = setting(
         1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0, high=WEIGHT
     )
+    replay_view: Literal["first", "weak"] = setting(
+        "first",
+        "replayed images as labelled data (Eq. 7): the first view that the unlabelled loss makes, with FixMatch the "
+        "strong one, or a weak one of their own",
+    )
     offline_steps: Literal["growing", "equal"] = setting(
         "growing", "steps of increment b in offline replay: b times as many (paper), or as many as the others make"
     )
