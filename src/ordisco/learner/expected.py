@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
 from ordisco.learner.buffers import INCREMENT
-from ordisco.learner.memories import umb_images
+from ordisco.learner.memories import distils, umb_images
 from ordisco.learner.state import MEASURES, TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
 from ordisco.nets.flat import Flat
@@ -204,6 +204,9 @@ def expected_memories(
         features = nets.C.module.get_submodule("features")
         wanted["old_features.theta"] = Wanted((sum(p.numel() for p in features.parameters()),))
         wanted["old_features.buffers"] = Wanted((sum(b.numel() for b in features.buffers() if b.is_floating_point()),))
+    if distils(method, settings) and increments:
+        for part, vector in (("theta", nets.teacher.flat.theta), ("buffers", nets.teacher.flat.buffers)):
+            wanted[f"old_teacher.{part}"] = Wanted(tuple(vector.shape), needed=under_way)
     return wanted
 
 

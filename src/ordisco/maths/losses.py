@@ -121,7 +121,7 @@ def classifier(partial: Tensor, replayed: Tensor) -> Tensor:
 def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor, weight: float = 1.0) -> Tensor:
     """Eq. 7: samples of G as labelled data (cross entropy) and as unlabelled data (`unlabeled`, per image).
 
-    The paper's `weight` of the second is 1.
+    The paper's `weight` of the second is 1. `labels` are slots (n,), or class probabilities (n, k) (`distil.py`).
     """
     return F.cross_entropy(logits, labels) + weight * unlabeled.mean()
 

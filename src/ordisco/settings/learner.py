@@ -176,6 +176,11 @@ class ReplaySettings(Settings):
     replay_unlabeled: float = setting(
         1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0, high=WEIGHT
     )
+    replay_targets: Literal["label", "distilled", "both"] = setting(
+        "label",
+        "what C learns on replayed images of old classes: y′ (paper), the probabilities that C′ gives them as it was "
+        "after the last increment, or the mean of both",
+    )
     replay_view: Literal["first", "weak"] = setting(
         "first",
         "replayed images as labelled data (Eq. 7): the first view that the unlabelled loss makes, with FixMatch the "
