@@ -1,4 +1,4 @@
-"""What C learns replayed images by: the old C′ is a copy, there only while an increment is under way."""
+"""What C learns replayed images by, and how far: the old C′ is a copy, there only while an increment is under way."""
 
 import copy
 
@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from conftest import increment_of, make_learner
-from midway import classify, drawn, flat_gradient, ready, touched
+from midway import classify, drawn, flat_gradient, ready, taught, touched
 from ordisco.learner.batch import Pairs
 from ordisco.learner.distil import targets_of_replay
 from ordisco.streams.stream import Stream
@@ -63,3 +63,28 @@ def test_where_nothing_is_distilled_nothing_is_copied(name: str, form: str):
     assert learner.state.memories.old_teacher is None
     y = torch.tensor([0, 1])
     assert targets_of_replay(learner.setup, learner.state, Pairs(torch.zeros(2, 1, 8, 8), y)) is y
+
+
+@pytest.mark.parametrize("loss", ["mean-teacher", "none"])
+@pytest.mark.usefixtures("gradients_stay")
+def test_the_gradient_of_trusted_replay(loss: str):
+    learner = ready(replay_trust="teacher", unlabeled_loss=loss, replay_unlabeled=0.25)
+    C, images = learner.state.nets.C, drawn(learner)
+    x, y, n_l, n_r = *images.again, len(images.x_l), len(images.again.x)
+    if loss == "none":
+        logits = C.module(torch.cat([images.x_l, x]))[:, :3]
+        p, unlabeled, second = taught(learner, x), 0.0, 0.0  # C′ sees the replayed images by themselves
+    else:
+        logits = C.module(torch.cat([images.x_l, images.x_u, x]))[:, :3]
+        p = taught(learner, torch.cat([images.x_u, x]))
+        distance = 0.7 * (logits[n_l:].softmax(1) - p).square().sum(1)
+        unlabeled, second, p = distance[:-n_r].mean(), distance[-n_r:], p[-n_r:]
+    own = p[torch.arange(n_r), y]
+    first = F.cross_entropy(logits[-n_r:], y, reduction="none")
+    replay = (own / own.mean() * (first + 0.25 * second)).mean()
+    loss_of_c = F.cross_entropy(logits[:n_l], images.y_l) + unlabeled + 0.4 * replay
+    expected = flat_gradient(loss_of_c, C)
+    terms = classify(learner, images, 0.7, 0.4)
+    torch.testing.assert_close(terms["replay"], 0.4 * replay.detach())
+    torch.testing.assert_close(C.flat.grad, expected, rtol=1e-4, atol=1e-6)
+    assert touched(learner) == {"C"}

@@ -1,9 +1,9 @@
-"""Soft targets of replayed images, by hand."""
+"""Soft targets of replayed images and trust in them, by hand."""
 
 import pytest
 import torch
 
-from ordisco.maths.distil import soft_targets
+from ordisco.maths.distil import soft_targets, trust
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,12 @@ def test_old_classes_are_softened_and_new_ones_are_not(share: float, expected: l
 def test_where_no_class_is_new_all_are_softened():
     p_old = torch.tensor([[0.7, 0.3], [0.1, 0.9]])
     assert torch.equal(soft_targets(torch.tensor([1, 1]), p_old, 2, 0.0), p_old)
+
+
+def test_trust_is_the_probability_of_the_own_class_over_the_mean():
+    p = torch.tensor([[0.8, 0.2], [0.6, 0.4], [0.2, 0.8]], requires_grad=True)
+    weights = trust(p, torch.tensor([0, 1, 0]))  # 0.8, 0.4, 0.2: the mean is 1.4 / 3
+    torch.testing.assert_close(weights, torch.tensor([2.4, 1.2, 0.6]) / 1.4)
+    assert weights.mean().item() == pytest.approx(1)
+    assert not weights.requires_grad
+    assert trust(torch.tensor([[1.0, 0.0]]), torch.tensor([1])).tolist() == [0]  # nothing to divide by

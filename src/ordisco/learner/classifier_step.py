@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ordisco.learner.batch import Batch, Pairs
-from ordisco.learner.distil import targets_of_replay
+from ordisco.learner.distil import targets_of_replay, trust_in_replay
 from ordisco.learner.pools import Pools
 from ordisco.learner.state import Setup, State
 from ordisco.learner.targets import aligned_targets
@@ -65,9 +65,9 @@ def classifier_step(
         # The first view of a replayed image serves as labelled and as unlabelled data, unless it has one of its own.
         logits_r = others[-1] if own_view else student[0][n_u:]
         as_unlabeled = per_image[n_u:] if views.student else logits.new_zeros(len(logits_r))
-        replay = weights.replay * losses.replay(
-            logits_r, targets_of_replay(setup, state, replayed), as_unlabeled, r.replay_unlabeled
-        )
+        labels = targets_of_replay(setup, state, replayed)
+        trust = trust_in_replay(setup, state, pools, batch, replayed, teacher)
+        replay = weights.replay * losses.replay(logits_r, labels, as_unlabeled, r.replay_unlabeled, trust)
     loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
     if setup.method.head == "cosine":
         loss = loss + unified_terms(setup, state, x, features, batch.labeled)

@@ -1,13 +1,15 @@
-"""What C learns replayed images by: y′, or what C′ said of them after the last increment."""
+"""What C learns replayed images by, y′ or what the last increment's C′ says of them, and how far each is trusted."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from ordisco.learner.batch import Pairs
+from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.pools import Pools
 from ordisco.learner.state import Setup, State
-from ordisco.maths.distil import soft_targets
+from ordisco.learner.targets import beside, teach
+from ordisco.maths.distil import soft_targets, trust
 
 SHARE_OF_LABEL = {"distilled": 0.0, "both": 0.5}  # y′ beside the old C′
 
@@ -24,3 +26,15 @@ def targets_of_replay(setup: Setup, state: State, replayed: Pairs) -> Tensor:
     with setup.fabric.autocast():
         logits: Tensor = old.module(replayed.x)[:, : state.classes.before].float()
     return soft_targets(replayed.y, logits.softmax(1), len(state.classes), SHARE_OF_LABEL[form])
+
+
+def trust_in_replay(
+    setup: Setup, state: State, pools: Pools, batch: Batch, replayed: Pairs, teacher: tuple[Tensor, ...]
+) -> Tensor | None:
+    """The weight of each replayed image by the C′ of now, from the view it has already seen if there is one."""
+    if setup.settings.replay.replay_trust == "none":
+        return None
+    if teacher:
+        return trust(teacher[0][batch.num_unlabeled :].softmax(1), replayed.y)
+    logits = teach(setup, state, replayed.x, beside(setup, pools, batch.labeled))
+    return trust(logits.softmax(1), replayed.y)

@@ -181,6 +181,10 @@ class ReplaySettings(Settings):
         "what C learns on replayed images of old classes: y′ (paper), the probabilities that C′ gives them as it was "
         "after the last increment, or the mean of both",
     )
+    replay_trust: Literal["none", "teacher"] = setting(
+        "none",
+        "weight of each replayed image: 1 (paper), or the probability that C′ gives to its y′, over the mean of these",
+    )
     replay_view: Literal["first", "weak"] = setting(
         "first",
         "replayed images as labelled data (Eq. 7): the first view that the unlabelled loss makes, with FixMatch the "
