@@ -123,6 +123,28 @@ def test_d_sees_real_and_fake_images_in_other_colours_and_g_gets_its_gradient(mo
     assert seen == [(4 + 6 + 5, 1.0), (5, 1.0)]
 
 
+def test_lecam_in_the_loss_of_d_and_what_is_followed():
+    learner = ready(lecam=0.3, alpha=1.0, pseudo_real=0.6, pseudo_real_start=0.0)
+    D, images = learner.state.nets.gan.D, drawn(learner)
+    sums, p = torch.tensor([3.0, -2.0, 2.0]), pseudo(learner, images.batch)
+    D.module.scores.copy_(sums)
+    y = torch.cat([images.y_l, p.p.argmax(1)])
+    real = d_of(learner, torch.cat([images.x_l, images.x_u])).gather(1, y[:, None])[:, 0]
+    fake = d_of(learner, images.generated.x.detach()).gather(1, images.generated.y[:, None])[:, 0]
+    w = torch.tensor([0.4 / 4] * 4 + [0.6 / 6] * 6)
+    sums = 0.99 * sums + torch.stack([(w * real).sum(), fake.mean(), torch.tensor(1.0)]).detach()
+    alpha_r, alpha_f = sums[0] / sums[2], sums[1] / sums[2]
+    loss = (w * F.relu(1 - real)).sum() + F.relu(1 + fake).mean()
+    loss = loss + 0.3 * ((w * F.relu(real - alpha_f).square()).sum() + F.relu(alpha_r - fake).square().mean())
+    expected = flat_gradient(loss, D)
+    terms = discriminate(learner, images, p)
+    torch.testing.assert_close(terms["discriminator"], loss.detach())
+    torch.testing.assert_close(D.flat.grad, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(D.module.scores, sums)
+    assert D.flat.buffers.data_ptr() <= D.module.scores.data_ptr()  # saved with D
+    assert touched(learner) == {"D"}
+
+
 def test_labels_of_generated_images_are_the_classes_seen():
     learner = ready(batch_generated=500)  # room for 5 classes, 3 seen
     counts = torch.bincount(generated(learner).y, minlength=5)

@@ -153,6 +153,12 @@ class GanSettings(Settings):
         low=0.0,
         high=1.0,
     )
+    lecam: float = setting(
+        0.0,
+        "weight of LeCam regularisation of D (paper: 0; Tseng et al. 2021, there 0.01 to 0.3)",
+        low=0.0,
+        high=WEIGHT,
+    )
     g_ema: float = setting(
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
     )
