@@ -69,7 +69,8 @@ class Memories:
         self.penalty_on_C: Penalty | None = make_penalty(method.penalty, method.penalty_on, settings.memory.c_penalty)
         self.penalty_on_D: Penalty | None = None
         if method.stabilize:
-            self.penalty_on_D = Stabilizer(settings.gan.d_penalty, settings.gan.d_importance == "normalised")
+            g = settings.gan
+            self.penalty_on_D = Stabilizer(g.d_penalty, g.d_importance == "normalised", g.kept_precision == "16")
         self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
         self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
         self.old_teacher: Flat | None = None  # C′ after the last increment, while one that distils it is under way

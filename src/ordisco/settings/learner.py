@@ -166,6 +166,9 @@ class GanSettings(Settings):
     d_importance: Literal["paper", "normalised"] = setting(
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
     )
+    kept_precision: Literal["32", "16"] = setting(
+        "32", "bits of each entry of ξ and θ* of D: 16 halves what they take; computed with in 32"
+    )
     importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1, high=BATCH)
 
 
