@@ -328,8 +328,11 @@ class Learner:
 
     def bytes_kept(self) -> dict[str, int]:
         """Storage from one increment to the next, by part."""
+        gan = self.state.nets.gan
         networks = {
-            name: network.flat.theta.nbytes + network.flat.buffers.nbytes for name, network in self.state.nets.named()
+            name: network.flat.theta.nbytes + network.flat.buffers.nbytes
+            for name, network in self.state.nets.named()
+            if not (name == "G" and gan is not None and gan.restarts)  # then it is G_mean
         }
         kept = self.settings.classifier.moments == "kept"
         moments = sum(nbytes(network.moments) for _, network in self.state.nets.named()) if kept else 0

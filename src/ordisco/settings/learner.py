@@ -162,6 +162,9 @@ class GanSettings(Settings):
     g_ema: float = setting(
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
     )
+    g_restart: Literal["none", "average"] = setting(
+        "none", "G at the start of an increment: as it was, or its moving average, so that one of the two is kept"
+    )
     d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0, high=WEIGHT)
     d_importance: Literal["paper", "normalised"] = setting(
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
