@@ -7,9 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from conftest import increment_of, make_learner
 from midway import deceive, discriminate, drawn, flat_gradient, generated, loss_of_d, pseudo, ready, touched
 from ordisco.data import augment
-from ordisco.learner.batch import Pseudo
+from ordisco.data.pixels import normalize
+from ordisco.learner.batch import Batch, Judged, Pseudo, Unlabeled
+from ordisco.learner.gan_step import discriminator_loss
 from ordisco.learner.learner import Learner
 from ordisco.learner.targets import teach
 from ordisco.maths import losses
@@ -143,6 +146,32 @@ def test_lecam_in_the_loss_of_d_and_what_is_followed():
     torch.testing.assert_close(D.module.scores, sums)
     assert D.flat.buffers.data_ptr() <= D.module.scores.data_ptr()  # saved with D
     assert touched(learner) == {"D"}
+
+
+def test_d_gets_images_of_the_umb_as_real_pairs_with_labels_of_their_own_increment():
+    """Two tasks of two classes: what C′ says of an image that was kept is aligned with the classes it came with."""
+    learner = make_learner(
+        "ordisco+umb", num_classes=4, align="all", pseudo_real=0.5, pseudo_real_start=0.0, umb_size=6
+    )
+    learner.learn(increment_of([0, 1], [0, 1] * 3))
+    learner.begin(increment_of([2, 3], [2, 3] * 3, seed=1))
+    pools, umb = learner.pools, learner.state.memories.umb
+    assert pools.increments.tolist() == [1] * 6 + [0] * 6
+    assert torch.equal(pools.unlabeled[6:], umb.images)
+    x = normalize(pools.unlabeled)
+    batch = Batch(pools.draw(4, 1).labeled, Unlabeled(x, pools.increments))
+    found = pseudo(learner, batch)
+    assert torch.equal(found.x, x)
+    assert found.p[:6, :2].max() < 1e-3  # of this task: its own classes
+    assert found.p[6:, 2:].max() < 1e-3  # kept: those of the first task
+    pairs = Judged(batch.labeled, found, generated(learner))
+    seen: list[Tensor] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            losses, "real_pairs", lambda d, w, form, keep=losses.real_pairs: seen.append(w) or keep(d, w, form)
+        )
+        discriminator_loss(learner.setup, learner.state.nets.gan, pairs, 4, 1.0)
+    torch.testing.assert_close(seen[0], torch.tensor([0.5 / 4] * 4 + [0.5 / 12] * 12))  # the UMB's like the others
 
 
 def test_labels_of_generated_images_are_the_classes_seen():
