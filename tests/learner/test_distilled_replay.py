@@ -52,7 +52,7 @@ def test_the_old_teacher_is_the_last_one_while_an_increment_is_under_way(name: s
     assert learner.bytes_kept()["old_teacher"] == teacher.theta.nbytes + teacher.buffers.nbytes
     learner.finish()
     assert memories.old_teacher is None
-    assert learner.bytes_kept()["old_teacher"] == 0
+    assert "old_teacher" not in learner.bytes_kept()  # nothing more from one increment to the next
 
 
 @pytest.mark.parametrize(("name", "form"), [("ordisco", "label"), ("smb", "distilled"), ("cgan+smb", "both")])

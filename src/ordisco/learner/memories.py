@@ -91,24 +91,23 @@ class Memories:
             if penalty is not None:
                 penalty.grow(layouts[name].relay)
 
-    def old_models(self) -> dict[str, Flat | None]:
-        """Networks as they were, by name."""
-        return {"old_features": self.old_features, "old_teacher": self.old_teacher}
+    def old_models(self) -> dict[str, Flat]:
+        """Networks as they were, those that there are."""
+        models = {"old_features": self.old_features, "old_teacher": self.old_teacher}
+        return {name: model for name, model in models.items() if model is not None}
 
     def bytes(self) -> dict[str, int]:
         """Storage of each part."""
-        return {
+        kept = {
             "labeled": self.data.bytes if self.data is not None else 0,
             "unlabeled": self.umb.bytes if self.umb is not None else 0,
             "arrived": self.arrived.nbytes if self.arrived is not None else 0,
             "importance": nbytes(self.penalty_on_D.vectors) if self.penalty_on_D is not None else 0,
             "generators": self.generators.bytes if self.generators is not None else 0,
             "penalty": nbytes(self.penalty_on_C.state()) if self.penalty_on_C is not None else 0,
-            **{
-                name: 0 if old is None else old.theta.nbytes + old.buffers.nbytes
-                for name, old in self.old_models().items()
-            },
+            "old_features": 0,
         }
+        return kept | {name: old.theta.nbytes + old.buffers.nbytes for name, old in self.old_models().items()}
 
     def state(self) -> dict[str, Tensor]:
         """All tensors, named by part."""
@@ -128,7 +127,7 @@ class Memories:
         if self.arrived is not None:
             tensors["memories.arrived"] = self.arrived
         for name, old in self.old_models().items():
-            tensors |= {} if old is None else old.state(f"memories.{name}")
+            tensors |= old.state(f"memories.{name}")
         return tensors
 
     def load(self, tensors: dict[str, Tensor], nets: Networks, build_generator: Callable[[int], AnyGenerator]) -> None:
