@@ -37,6 +37,7 @@ SMALL_WAY: dict[str, object] = {
     "d_balance": True,
     "mismatched": 0.5,
     "d_translate": 1,
+    "d_colour": 0.5,
     "g_ema": 0.9,
     "replay_new": 0.3,
     "replay_unlabeled": 0.25,

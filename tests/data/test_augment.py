@@ -125,3 +125,28 @@ def test_translation_must_fit_the_image(form: object) -> None:
     for translate in (-1, 8):
         with pytest.raises(UsageError, match=f"translate = {translate} is not allowed: from 0 to 7"):
             form(images(), translate, False)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_tint_by_hand(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brightness, saturation and contrast one after the other, as DiffAugment writes them."""
+    x = images(3, channels)
+    u = torch.tensor([[0.0, 0.4, 1.0], [0.2, 0.9, 0.5], [0.7, 0.1, 0.5]]).view(3, 3, 1, 1, 1)  # uniform in [0, 1]
+    monkeypatch.setattr(augment, "_uniform", lambda *_: u)
+    expected = x + (u[0] - 0.5)
+    mean = expected.mean(1, keepdim=True)
+    expected = (expected - mean) * (2 * u[1]) + mean
+    mean = expected.mean((1, 2, 3), keepdim=True)
+    expected = (expected - mean) * (u[2] + 0.5) + mean
+    torch.testing.assert_close(augment.tint(x, 1.0), expected)
+    flat = torch.full((3, channels, 8, 8), 0.1)  # has neither saturation nor contrast: brightness alone
+    brightness = torch.tensor([-0.25, -0.05, 0.25]).view(3, 1, 1, 1)
+    torch.testing.assert_close(augment.tint(flat, 0.5), (flat + brightness).expand_as(flat))
+    assert torch.equal(augment.tint(flat, 0.0), flat)
+
+
+def test_gradients_go_through_tint() -> None:
+    x = images(4).requires_grad_()
+    augment.tint(x, 1.0, seeded()).sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, torch.ones_like(x))  # saturation and contrast keep the sum; nothing is clipped

@@ -10,7 +10,7 @@ from torch import nn
 from conftest import increment_of, learn_without_checks, make_learner
 from midway import classify, drawn, flat_gradient, ready, taught, touched
 from ordisco.data.pixels import normalize
-from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.batch import Augmentation, Batch, Pairs
 from ordisco.learner.classifier_step import unified_terms
 from ordisco.maths import losses
 from ordisco.maths.unlabeled import UNLABELED_LOSSES
@@ -169,6 +169,34 @@ def test_the_weight_of_generated_images_as_unlabelled_data():
     target = taught(learner, torch.cat([images.x_u, images.again.x]))[len(images.x_u) :]
     unlabeled = 0.7 * (logits.softmax(1) - target).square().sum(1).mean()
     torch.testing.assert_close(found, (0.4 * (F.cross_entropy(logits, images.again.y) + 0.25 * unlabeled)).detach())
+
+
+@pytest.mark.parametrize("view", ["first", "weak"])
+@pytest.mark.parametrize("labeller", ["student", "teacher"])
+def test_the_view_of_replayed_images_as_labelled_data(view: str, labeller: str, monkeypatch: pytest.MonkeyPatch):
+    """Strong views are the images upside down, weak ones the images as they are."""
+    monkeypatch.setattr(Augmentation, "strong", lambda self, x: x.flip(2))
+    learner = ready(unlabeled_loss="fixmatch", labeller=labeller, replay_view=view, replay_unlabeled=0.25)
+    C, images = learner.state.nets.C, drawn(learner)
+    both = torch.cat([images.x_u, images.again.x])
+    inputs = [images.x_l, both.flip(2)]  # all that C sees together
+    inputs += [both] if labeller == "student" else []
+    inputs += [images.again.x] if view == "weak" else []
+    logits = C.module(torch.cat(inputs))[:, :3]
+    strong = logits[len(images.x_l) :][: len(both)]
+    n_r = len(images.again.x)
+    labels = taught(learner, both).argmax(1)
+    if labeller == "student":
+        labels = logits[len(images.x_l) + len(both) :][: len(both)].argmax(1)
+    as_labeled = logits[-n_r:] if view == "weak" else strong[-n_r:]
+    replay = F.cross_entropy(as_labeled, images.again.y) + 0.25 * 0.7 * F.cross_entropy(strong[-n_r:], labels[-n_r:])
+    unlabeled = 0.7 * F.cross_entropy(strong[:-n_r], labels[:-n_r])
+    loss = F.cross_entropy(logits[: len(images.x_l)], images.y_l) + unlabeled + 0.4 * replay
+    expected = flat_gradient(loss, C)
+    terms = classify(learner, images, 0.7, 0.4)
+    torch.testing.assert_close(terms["replay"], 0.4 * replay.detach())
+    torch.testing.assert_close(C.flat.grad, expected, rtol=1e-4, atol=1e-6)
+    assert touched(learner) == {"C"}
 
 
 def test_the_unified_classifier_imprints_new_classes_and_holds_the_old_ones(monkeypatch: pytest.MonkeyPatch):

@@ -217,10 +217,15 @@ def test_a_huge_file_is_refused_by_its_header(tmp_path, capsys, stopped):
 # ---------------------------------------------------------------------- what is expected
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_state_of_every_method_is_what_is_expected(name, tasks):
+MORE = {"replay_targets": "both", "lecam": 0.1, "kept_precision": "16", "g_restart": "average", "d_penalty": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, {}) for name in METHODS), ("ordisco", MORE), ("offline-last", MORE)]
+)
+def test_every_state_of_every_method_is_what_is_expected(name, more, tasks):
     """Before, within and after increments; with alignment and a moving average of G where there is one."""
-    learner = make_learner(name, num_classes=2, steps=1, align="all", g_ema=0.5)
+    learner = make_learner(name, num_classes=2, steps=1, align="all", g_ema=0.5, **more)
 
     def check():
         tensors, state = learner.saved()

@@ -7,8 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from conftest import increment_of, make_learner
 from midway import deceive, discriminate, drawn, flat_gradient, generated, loss_of_d, pseudo, ready, touched
-from ordisco.learner.batch import Pseudo
+from ordisco.data import augment
+from ordisco.data.pixels import normalize
+from ordisco.learner.batch import Batch, Judged, Pseudo, Unlabeled
+from ordisco.learner.gan_step import discriminator_loss
 from ordisco.learner.learner import Learner
 from ordisco.learner.targets import teach
 from ordisco.maths import losses
@@ -108,6 +112,66 @@ def test_the_gradient_of_g_is_that_of_eq_5(form: str):
     value = deceive(learner, images)
     torch.testing.assert_close(learner.state.nets.gan.G.flat.grad, torch.cat([g.flatten() for g in expected]))
     torch.testing.assert_close(value, loss.detach())
+
+
+def test_d_sees_real_and_fake_images_in_other_colours_and_g_gets_its_gradient(monkeypatch: pytest.MonkeyPatch):
+    learner, seen, keep = ready(d_colour=1.0), [], augment.tint
+    monkeypatch.setattr(augment, "tint", lambda x, strength: seen.append((len(x), strength)) or keep(x, strength))
+    images = drawn(learner)
+    discriminate(learner, images)
+    assert touched(learner) == {"D"}
+    learner.state.nets.gan.D.flat.grad.zero_()
+    deceive(learner, images)
+    assert touched(learner) == {"G"}
+    assert seen == [(4 + 6 + 5, 1.0), (5, 1.0)]
+
+
+def test_lecam_in_the_loss_of_d_and_what_is_followed():
+    learner = ready(lecam=0.3, alpha=1.0, pseudo_real=0.6, pseudo_real_start=0.0)
+    D, images = learner.state.nets.gan.D, drawn(learner)
+    sums, p = torch.tensor([3.0, -2.0, 2.0]), pseudo(learner, images.batch)
+    D.module.scores.copy_(sums)
+    y = torch.cat([images.y_l, p.p.argmax(1)])
+    real = d_of(learner, torch.cat([images.x_l, images.x_u])).gather(1, y[:, None])[:, 0]
+    fake = d_of(learner, images.generated.x.detach()).gather(1, images.generated.y[:, None])[:, 0]
+    w = torch.tensor([0.4 / 4] * 4 + [0.6 / 6] * 6)
+    sums = 0.99 * sums + torch.stack([(w * real).sum(), fake.mean(), torch.tensor(1.0)]).detach()
+    alpha_r, alpha_f = sums[0] / sums[2], sums[1] / sums[2]
+    loss = (w * F.relu(1 - real)).sum() + F.relu(1 + fake).mean()
+    loss = loss + 0.3 * ((w * F.relu(real - alpha_f).square()).sum() + F.relu(alpha_r - fake).square().mean())
+    expected = flat_gradient(loss, D)
+    terms = discriminate(learner, images, p)
+    torch.testing.assert_close(terms["discriminator"], loss.detach())
+    torch.testing.assert_close(D.flat.grad, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(D.module.scores, sums)
+    assert D.flat.buffers.data_ptr() <= D.module.scores.data_ptr()  # saved with D
+    assert touched(learner) == {"D"}
+
+
+def test_d_gets_images_of_the_umb_as_real_pairs_with_labels_of_their_own_increment():
+    """Two tasks of two classes: what C′ says of an image that was kept is aligned with the classes it came with."""
+    learner = make_learner(
+        "ordisco+umb", num_classes=4, align="all", pseudo_real=0.5, pseudo_real_start=0.0, umb_size=6
+    )
+    learner.learn(increment_of([0, 1], [0, 1] * 3))
+    learner.begin(increment_of([2, 3], [2, 3] * 3, seed=1))
+    pools, umb = learner.pools, learner.state.memories.umb
+    assert pools.increments.tolist() == [1] * 6 + [0] * 6
+    assert torch.equal(pools.unlabeled[6:], umb.images)
+    x = normalize(pools.unlabeled)
+    batch = Batch(pools.draw(4, 1).labeled, Unlabeled(x, pools.increments))
+    found = pseudo(learner, batch)
+    assert torch.equal(found.x, x)
+    assert found.p[:6, :2].max() < 1e-3  # of this task: its own classes
+    assert found.p[6:, 2:].max() < 1e-3  # kept: those of the first task
+    pairs = Judged(batch.labeled, found, generated(learner))
+    seen: list[Tensor] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            losses, "real_pairs", lambda d, w, form, keep=losses.real_pairs: seen.append(w) or keep(d, w, form)
+        )
+        discriminator_loss(learner.setup, learner.state.nets.gan, pairs, 4, 1.0)
+    torch.testing.assert_close(seen[0], torch.tensor([0.5 / 4] * 4 + [0.5 / 12] * 12))  # the UMB's like the others
 
 
 def test_labels_of_generated_images_are_the_classes_seen():

@@ -169,8 +169,11 @@ def everything(learner: Learner) -> dict[str, Tensor]:
 RESUMED = [
     ("ordisco", {"d_steps": 2, "align": "all", "third_term": "expectation", "pseudo_real": 0.5}),
     ("ordisco", {"unlabeled_loss": "none", "d_head": "flat", "adversarial": "logistic"}),
+    ("ordisco", {"lecam": 0.3, "d_colour": 0.5, "replay_trust": "teacher", "replay_view": "weak"}),
+    ("ordisco", {"kept_precision": "16", "d_importance": "normalised", "g_restart": "average", "g_ema": 0.9}),
     ("ordisco", {"gan_net": "dcgan", "g_ema": 0.9, "replay_new": 0.5, "mismatched": 0.5, "d_translate": 1}),
     ("ordisco", {"unlabeled_loss": "fixmatch", "labeller": "teacher", "d_balance": True, "pseudo_threshold": 0.4}),
+    ("ordisco", {"gan_every": 2, "gan_every_start": 0.2, "c_decay": 0.5, "c_warm_up": 0.5, "replay_targets": "both"}),
     ("offline-all", {"gan_net": "dcgan", "g_ema": 0.9, "steps": 2}),
     ("smb+umb+uc", {"unlabeled_loss": "pi-model", "umb_size": 9}),
     ("si-sl", {"unlabeled_loss": "pseudo-label", "threshold": 0.3, "align": "all"}),

@@ -62,6 +62,27 @@ def test_replay_by_the_moving_average_of_g():
     assert torch.equal(learner.sample(torch.tensor([0, 1]), seed=1), sample)  # samples are those of the average
 
 
+@pytest.mark.parametrize(
+    ("restart", "g_ema", "same"), [("average", 0.9, True), ("none", 0.9, False), ("average", 0.0, False)]
+)
+def test_g_begins_an_increment_as_its_moving_average(
+    restart: str, g_ema: float, same: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.undo()  # with the optimiser's steps
+    learner = make_learner(num_classes=3, g_restart=restart, g_ema=g_ema)
+    learner.learn(FIRST)
+    gan, kept = learner.state.nets.gan, learner.bytes_kept()
+    assert ("G" in kept) == (not same)
+    assert kept.get("G_mean", kept.get("G")) == gan.G.flat.theta.nbytes + gan.G.flat.buffers.nbytes
+    if gan.G_mean is not None:
+        for mine, its in ((gan.G.flat.theta, gan.G_mean.flat.theta), (gan.G.flat.buffers, gan.G_mean.flat.buffers)):
+            assert torch.equal(mine, its) == same
+            assert mine.data_ptr() != its.data_ptr()
+    learner.learn(SECOND)
+    if gan.G_mean is not None:
+        assert torch.equal(gan.G.flat.theta, gan.G_mean.flat.theta) == same
+
+
 def test_the_moving_average_of_g_replays_by_the_statistics_of_the_mini_batch():
     learner = ready(g_ema=0.9)
     fakes = generated(learner)

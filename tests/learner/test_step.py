@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import FABRIC, TINY, assert_same, increment_of, make_learner, weights
-from midway import FIRST, ready, touched
+from midway import FIRST, SECOND, ready, touched
 from ordisco.learner import step, targets
 from ordisco.learner.batch import Augmentation, Batch
 from ordisco.learner.learner import TRACED
@@ -12,8 +12,9 @@ from ordisco.learner.memories import Memories
 from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.seeding import seeded
 from ordisco.learner.state import TRACE, Setup, State
-from ordisco.learner.step import train_step
+from ordisco.learner.step import gans_turn, train_step
 from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.nets.adam import Adam
 from ordisco.nets.networks import Networks
 from ordisco.settings.methods import method
 
@@ -45,6 +46,19 @@ def test_ramps_run_within_the_increment(monkeypatch: pytest.MonkeyPatch):
     assert [r for _, r in seen] == [0, 1.5, 3, 3]
 
 
+@pytest.mark.parametrize("name", ["ordisco", "smb", "jt", "offline-last"])
+def test_the_rate_of_c_rises_and_falls_within_every_increment(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    learner, seen = make_learner(name, steps=4, c_warm_up=0.5, c_decay=0.5, moments="kept", offline_steps="equal"), []
+    keep = Adam.step
+    monkeypatch.setattr(Adam, "step", lambda self: seen.append((self.vector, self.lr * self.share)) or keep(self))
+    for increment in (FIRST, SECOND):
+        learner.learn(increment)
+    of_c = [rate for vector, rate in seen if vector is learner.state.nets.C.flat.vector]
+    assert of_c == [0.0015, 0.003, 0.003, 0.0015] * 2
+    assert {rate for vector, rate in seen if vector is not learner.state.nets.C.flat.vector} <= {0.002}  # G and D
+
+
 def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):
     learner, order = ready(d_steps=3), []
     for name in ("discriminator_step", "generator_step", "classifier_step"):
@@ -52,6 +66,46 @@ def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(step, name, lambda *args, name=name, keep=keep: order.append(name[0]) or keep(*args))
     learner.step()
     assert order == ["d", "d", "d", "g", "c"]
+
+
+@pytest.mark.parametrize(
+    ("every", "start", "turns"),
+    [(1, 0.0, "111111"), (2, 0.0, "101010"), (3, 0.0, "100100"), (2, 0.5, "111010"), (3, 1.0, "111111")],
+)
+def test_whose_turn_it_is(every: int, start: float, turns: str):
+    assert "".join(str(int(gans_turn(t, 6, every, start))) for t in range(6)) == turns
+
+
+@pytest.mark.parametrize("name", ["ordisco", "cgan+smb", "offline-last"])
+def test_d_and_g_step_with_every_second_step_of_c_after_a_while(name: str, monkeypatch: pytest.MonkeyPatch):
+    changes = {"gan_every": 2, "gan_every_start": 0.5, "replay_ramp": 0.0, "d_steps": 2, "offline_steps": "equal"}
+    learner = ready(name, increments=2, steps=6, **changes)
+    learner.state.total_steps, order, replayed = 6, [], []
+    for part in ("discriminator_step", "generator_step", "classifier_step"):
+        keep = getattr(step, part)
+        monkeypatch.setattr(step, part, lambda *args, part=part, keep=keep: order.append(part[0]) or keep(*args))
+    learn = step.classifier_step
+    monkeypatch.setattr(step, "classifier_step", lambda *args: replayed.append(args[4]) or learn(*args))
+    for _ in range(6):
+        learner.step()
+    assert "".join(order) == "ddgc" * 3 + "c" + "ddgc" + "c"
+    assert all((again is None) == (name == "cgan+smb") for again in replayed)
+    at = [TRACED.index(term) for term in step.OF_THE_GAN]
+    rows = learner.state.trace[:6, at]
+    assert torch.equal(rows[3], rows[2])  # as they were
+    assert torch.equal(rows[5], rows[4])
+    assert not torch.equal(rows[4], rows[3])
+
+
+@pytest.mark.parametrize("g_ema", [0.0, 0.9])
+def test_between_the_steps_of_the_gan_g_replays_as_it_is(g_ema: float):
+    learner = ready(increments=2, gan_every=2, g_ema=g_ema, replay_ramp=0.0)
+    learner.state.step = 1
+    before = weights(learner)
+    train_step(learner.setup, learner.state, learner.pools)
+    assert touched(learner) == {"C"}
+    now = weights(learner)
+    assert [key for key in now if key[0] in "GD" and not torch.equal(now[key], before[key])] == []
 
 
 def test_in_every_d_step_and_for_c_the_teacher_sees_images_of_old_classes(monkeypatch: pytest.MonkeyPatch):

@@ -10,7 +10,7 @@ from torch import Tensor
 from conftest import blobs, make_learner
 from ordisco.data.pixels import normalize
 from ordisco.maths.penalties import Evidence, quadratic, quadratic_gradient, running_mean
-from ordisco.maths.stabilize import Stabilizer
+from ordisco.maths.stabilize import Stabilizer, in_half
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.flat import Flat
 from ordisco.streams.stream import Stream
@@ -137,3 +137,57 @@ def test_the_settings_choose_the_form_of_xi(form: str):
     held = make_learner("ordisco", d_importance=form, d_penalty=0.25).state.memories.penalty_on_D
     assert isinstance(held, Stabilizer)
     assert (held.weight, held.normalised) == (0.25, form == "normalised")
+
+
+# ---------------------------------------------------------------------- in half precision
+
+
+def test_sixteen_bits_are_as_near_as_promised():
+    x = torch.cat([torch.logspace(-12, 4.8, 500), -torch.logspace(-12, 4.8, 500), torch.zeros(1)]).float()
+    error = (in_half(x).float() - x).abs()
+    assert (error <= 2**-11 * x.abs() + 2**-25).all()
+    assert error.max() > 0
+    assert in_half(torch.tensor([1e9, -1e9])).tolist() == [65504, -65504]  # finite
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e6])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_half_a_penalty_is_the_whole_one_up_to_rounding(size: float, normalised: bool):
+    """Whatever the size of ξ, nothing underflows or overflows."""
+    draw = torch.Generator().manual_seed(0)
+    anchor, xi = torch.randn(200, generator=draw), size * torch.rand(200, generator=draw).pow(4)
+    theta = anchor + torch.randn(200, generator=draw)
+    whole, half = Stabilizer(0.1, normalised), Stabilizer(0.1, normalised, half=True)
+    for penalty in (whole, half):
+        penalty.keep(anchor, xi)
+    kept = half.vectors["importance"].float() * half.scale
+    assert ((kept - xi).abs() <= 2**-11 * xi + 2**-24 * xi.max() * 1.01).all()
+    assert ((kept > 0) == (xi > 0)).all()
+    assert half.value(theta).dtype == half.gradient(theta).dtype == torch.float32
+    torch.testing.assert_close(half.value(theta), whole.value(theta), rtol=5e-3, atol=0)
+    found, expected = half.gradient(theta), whole.gradient(theta)
+    assert (found - expected).norm() < 5e-3 * expected.norm()
+    assert sum(vector.nbytes for vector in half.vectors.values()) == 2 * 2 * 200
+
+
+def test_half_a_penalty_follows_eq_9_and_comes_back_from_a_file():
+    half = Stabilizer(0.1, half=True)
+    half.keep(torch.zeros(3), half.joined(torch.tensor([1.0, 4.0, 0.0])))
+    half.keep(torch.ones(3), half.joined(torch.tensor([3.0, 2.0, 8.0])))
+    torch.testing.assert_close(half.vectors["importance"].float() * half.scale, torch.tensor([2.0, 3.0, 4.0]))
+    again = Stabilizer(0.1, half=True)
+    again.load(half.state())
+    theta = torch.tensor([2.0, 0.0, 1.0])
+    assert again.value(theta) == half.value(theta) > 0
+    assert (again.scale, again.count) == (4.0, 2)
+    nothing = Stabilizer(0.1, half=True)
+    nothing.keep(torch.zeros(3), torch.zeros(3))
+    assert nothing.value(theta) == 0
+
+
+def test_a_learner_keeps_half_the_bytes(instances: Stream):
+    learner = make_learner("ordisco", kept_precision="16", steps=1)
+    learner.learn(instances[0])
+    assert learner.bytes_kept()["importance"] == learner.state.nets.gan.D.flat.theta.nbytes  # twice the half
+    learner.learn(instances[1])
+    assert learner.state.memories.penalty_on_D.count == 2

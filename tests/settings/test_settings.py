@@ -108,6 +108,7 @@ def test_the_paper_preset_has_the_papers_values():
 def test_the_paper_preset_has_none_of_the_additions():
     gan, replay = preset("paper").gan, preset("paper").replay
     assert (gan.gan_net, gan.mismatched, gan.d_balance, gan.pseudo_threshold) == ("residual", 0.0, False, 0.0)
+    assert (gan.d_colour, gan.lecam, gan.gan_every) == (0.0, 0.0, 1)
     assert (gan.d_translate, gan.g_ema, replay.replay_new, replay.replay_unlabeled) == (0, 0.0, 0.0, 1.0)
 
 

@@ -154,7 +154,7 @@ class PlainORDisCo:
     ) -> dict[str, float]:
         """Eqs. 4 and 8, calls of D for each term."""
         s, form = self.settings.gan, self.settings.gan.adversarial
-        x_l, x_u, x_g = plain_images.shift([x_l, x_u, generated(self.G, z, y_g)], s.d_translate)
+        x_l, x_u, x_g = plain_images.shown([x_l, x_u, generated(self.G, z, y_g)], s.d_translate, s.d_colour)
         confidence, likely = p.max(1)
         share = s.pseudo_real if self.progress >= s.pseudo_real_start else 0.0
         weights = losses.pair_weights(len(x_l), (confidence >= s.pseudo_threshold).float(), share)
@@ -182,7 +182,7 @@ class PlainORDisCo:
         """Eq. 5 on images generated anew from the same noise; D gets no gradient."""
         s = self.settings.gan
         self.D.requires_grad_(False)
-        d = losses.pair(self.judged(*plain_images.shift([self.G(z, y)], s.d_translate)), y)
+        d = losses.pair(self.judged(*plain_images.shown([self.G(z, y)], s.d_translate, s.d_colour)), y)
         loss = losses.generator(d, s.adversarial)
         self.D.requires_grad_(True)
         self.update("G", loss)

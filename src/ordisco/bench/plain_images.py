@@ -29,11 +29,22 @@ def weak(images: Tensor, translate: int, flip: bool) -> Tensor:
     return torch.stack([shifted(images[i], translate, shift[:, i, 0], bool(mirror[i])) for i in range(n)])
 
 
-def shift(parts: Sequence[Tensor], pixels: int) -> tuple[Tensor, ...]:
-    """Images of several kinds, each image shifted by up to so many pixels: what D sees."""
-    together = torch.cat(list(parts))
-    moved = weak(together, pixels, flip=False) if pixels else together
+def shown(parts: Sequence[Tensor], pixels: int, colour: float) -> tuple[Tensor, ...]:
+    """Images of several kinds as D sees them, each changed in colour and shifted by up to so many pixels."""
+    x = torch.cat(list(parts))
+    if colour:
+        change = colour * (2 * torch.rand(3, len(x), 1, 1, 1) - 1)
+        x = torch.stack([tinted(image, change[:, i, 0, 0, 0]) for i, image in enumerate(x)])
+    moved = weak(x, pixels, flip=False) if pixels else x
     return tuple(moved.split([len(part) for part in parts]))
+
+
+def tinted(image: Tensor, change: Tensor) -> Tensor:
+    """One image with another brightness, saturation and contrast (`augment.tint`)."""
+    image = image + change[0] / 2
+    grey = image.mean(0)  # of a grey image, the image itself
+    image = grey + (1 + change[1]) * (image - grey)
+    return image.mean() + (1 + change[2] / 2) * (image - image.mean())
 
 
 def shifted(image: Tensor, translate: int, shift: Tensor, mirror: bool) -> Tensor:

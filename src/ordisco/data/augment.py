@@ -98,6 +98,22 @@ def colour(images: Tensor, generator: torch.Generator | None = None, *, strength
     return changed.view(n, c, h, w).clamp_(-1, 1)
 
 
+def tint(images: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """DiffAugment's colour (Zhao et al. 2020), for D: brightness, saturation, then contrast; gradients go through it.
+
+    With u uniform in [−s, s], s the strength: x + u/2, then saturation ×(1 + u) about the mean of the channels, then
+    contrast ×(1 + u/2) about the image's mean. Nothing is clipped. Grey images have no saturation.
+    """
+    n, c = images.shape[:2]
+    draw = ((2 * _uniform(images, (3, n, 1, 1, 1), generator) - 1) * strength).to(images.dtype)
+    x = images + draw[0] / 2
+    if c > 1:
+        grey = x.mean(1, keepdim=True)
+        x = grey + (1 + draw[1]) * (x - grey)
+    mean = x.mean((1, 2, 3), keepdim=True)
+    return mean + (1 + draw[2] / 2) * (x - mean)
+
+
 def cutout(images: Tensor, generator: torch.Generator | None = None, *, share: float = 0.5) -> Tensor:
     """A square of up to `share` of the side, around a random centre, set to 0 (middle grey)."""
     n, _, h, w = images.shape

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ordisco.learner.batch import Batch, Pairs
+from ordisco.learner.distil import targets_of_replay, trust_in_replay
 from ordisco.learner.pools import Pools
 from ordisco.learner.state import Setup, State
 from ordisco.learner.targets import aligned_targets
@@ -37,33 +38,36 @@ def classifier_step(
     weights: Weights,
 ) -> dict[str, Tensor]:
     """The step of C; returns the value of each of its loss terms, and what was measured."""
-    C, penalty = state.nets.C, state.memories.penalty_on_C
+    C, penalty, r = state.nets.C, state.memories.penalty_on_C, setup.settings.replay
     inputs = [setup.augment.weak(batch.labeled.x), *views.student]
-    if replayed is not None and not views.student:
+    own_view = not views.student or r.replay_view == "weak"  # of replayed images, as labelled data
+    if replayed is not None and own_view:
         inputs.append(setup.augment.weak(replayed.x))
     x = torch.cat(inputs)
     with setup.fabric.autocast():
         features = C.module.features(x)  # type: ignore[operator]
         logits = C.module.head(features)[:, : len(state.classes)].float()  # type: ignore[operator]
-    logits_l, *student = logits.split([len(part) for part in inputs])
-    n_u = batch.num_unlabeled
+    logits_l, *others = logits.split([len(part) for part in inputs])
+    student, n_u = tuple(others[: len(views.student)]), batch.num_unlabeled
 
     supervised = losses.supervised(logits_l, batch.labeled.y)
     unlabeled = replay = supervised.new_zeros(())
-    per_image = logits.new_zeros(len(student[0]) if student else 0)
+    per_image = logits.new_zeros(0)
     terms: dict[str, Tensor] = {}
     if views.student and setup.unlabeled_loss is not None:
-        targets = setup.unlabeled_loss.targets(tuple(student), teacher)
+        targets = setup.unlabeled_loss.targets(student, teacher)
         targets = aligned_targets(setup, state, pools, targets, batch.unlabeled)
-        per_image = weights.consistency * setup.unlabeled_loss.loss(tuple(student), targets)
+        per_image = weights.consistency * setup.unlabeled_loss.loss(student, targets)
         unlabeled = per_image[:n_u].mean() if n_u else unlabeled
         if n_u and (trusted := setup.unlabeled_loss.trusted(targets)) is not None:
             terms["trusted"] = trusted[:n_u].float().mean()
     if replayed is not None:
-        # The first view of a replayed image serves as labelled and as unlabelled data.
-        start = n_u if views.student else 0
-        more = setup.settings.replay.replay_unlabeled
-        replay = weights.replay * losses.replay(student[0][start:], replayed.y, per_image[start:], more)
+        # The first view of a replayed image serves as labelled and as unlabelled data, unless it has one of its own.
+        logits_r = others[-1] if own_view else student[0][n_u:]
+        as_unlabeled = per_image[n_u:] if views.student else logits.new_zeros(len(logits_r))
+        labels = targets_of_replay(setup, state, replayed)
+        trust = trust_in_replay(setup, state, pools, batch, replayed, teacher)
+        replay = weights.replay * losses.replay(logits_r, labels, as_unlabeled, r.replay_unlabeled, trust)
     loss = losses.classifier(losses.classifier_partial(supervised, unlabeled), replay)
     if setup.method.head == "cosine":
         loss = loss + unified_terms(setup, state, x, features, batch.labeled)

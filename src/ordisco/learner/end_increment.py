@@ -34,6 +34,9 @@ def end_increment(setup: Setup, state: State, increment: Increment, predict: Pre
     memories.note_labels(state.classes.counts(increment.labels[increment.labels >= 0].to(setup.device)))
     if memories.generators is not None and nets.gan is not None:
         memories.generators.save(nets.gan.sampler.module, len(state.classes))
+    if nets.gan is not None:
+        nets.gan.restart()
+    memories.old_teacher = None  # C′ itself is that of the last increment until the next begins
     if setup.method.head == "cosine":
         memories.remember_features(nets.C)
 

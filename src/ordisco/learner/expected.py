@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
 from ordisco.learner.buffers import INCREMENT
-from ordisco.learner.memories import umb_images
+from ordisco.learner.memories import distils, umb_images
 from ordisco.learner.state import MEASURES, TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
 from ordisco.nets.flat import Flat
@@ -188,7 +188,10 @@ def expected_memories(
     held["penalty_on_D"] = nets.gan.D.flat if method.stabilize and nets.gan is not None else None
     for name, flat in held.items():
         if flat is not None:
-            theta = Wanted(tuple(flat.theta.shape), needed=False)
+            half = name == "penalty_on_D" and settings.gan.kept_precision == "16"
+            theta = Wanted(tuple(flat.theta.shape), torch.float16 if half else torch.float32, needed=False)
+            if half:
+                wanted[f"{name}.scale"] = Wanted(())
             wanted[f"{name}.count"] = Wanted((), torch.int64)
             wanted[f"{name}.anchor"] = wanted[f"{name}.importance"] = theta
     penalty = make_penalty(method.penalty, method.penalty_on)
@@ -204,6 +207,9 @@ def expected_memories(
         features = nets.C.module.get_submodule("features")
         wanted["old_features.theta"] = Wanted((sum(p.numel() for p in features.parameters()),))
         wanted["old_features.buffers"] = Wanted((sum(b.numel() for b in features.buffers() if b.is_floating_point()),))
+    if distils(method, settings) and increments:
+        for part, vector in (("theta", nets.teacher.flat.theta), ("buffers", nets.teacher.flat.buffers)):
+            wanted[f"old_teacher.{part}"] = Wanted(tuple(vector.shape), needed=under_way)
     return wanted
 
 
@@ -221,7 +227,7 @@ def check_values(
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise OrdiscoError(f"{name} is not finite")
-        if name.endswith((".adam.exp_avg_sq", ".adam.step")) and bool((tensor < 0).any()):
+        if name.endswith((".adam.exp_avg_sq", ".adam.step", ".scale")) and bool((tensor < 0).any()):
             raise OrdiscoError(f"{name} is negative")
     if "memories.data.labels" in tensors:
         labels = tensors["memories.data.labels"].cpu()

@@ -11,6 +11,7 @@ from ordisco.learner.generators import draw_noise
 from ordisco.learner.state import Setup
 from ordisco.learner.update import update
 from ordisco.maths import losses
+from ordisco.maths.lecam import averages, followed, lecam
 from ordisco.maths.penalties import Penalty
 from ordisco.nets.networks import Gan
 
@@ -63,7 +64,17 @@ def discriminator_loss(setup: Setup, gan: Gan, pairs: Judged, classes: int, prog
     loss = losses.discriminator(first, losses.pair(d_g, generated.y), third, s.alpha, s.adversarial)
     if s.mismatched > 0:
         loss = loss + s.mismatched * (weights * losses.mismatched_pairs_fake(d_real, y, s.adversarial)).sum()
+    if s.lecam > 0:
+        loss = loss + s.lecam * regularised(gan, losses.pair(d_real, y), weights, losses.pair(d_g, generated.y))
     return loss
+
+
+def regularised(gan: Gan, real: Tensor, weights: Tensor, fake: Tensor) -> Tensor:
+    """LeCam's term, once the moving averages of D's scores have followed this mini-batch."""
+    sums: Tensor = gan.D.module.get_buffer("scores")
+    now = followed(sums, (weights * real).sum(), fake.mean())
+    sums.data.copy_(now)  # unseen by autograd, which still needs the buffers beside it in the flat vector
+    return lecam(real, weights, fake, *averages(now))
 
 
 def generator_step(setup: Setup, gan: Gan, generated: Pairs, classes: int, total_steps: int) -> Tensor:
@@ -79,8 +90,12 @@ def generator_step(setup: Setup, gan: Gan, generated: Pairs, classes: int, total
 
 
 def scores(setup: Setup, gan: Gan, x: Tensor, classes: int) -> Tensor:
-    """D(x, y) for every class y seen so far, each image shifted at random if the settings say so."""
-    pixels = setup.settings.gan.d_translate
+    """D(x, y) for every class y seen so far, each image changed in colour and shifted if the settings say so."""
+    s = setup.settings.gan
+    if s.d_colour > 0:
+        x = augment.tint(x, s.d_colour)
+    if s.d_translate > 0:
+        x = augment.weak(x, s.d_translate, flip=False)
     with setup.fabric.autocast():
-        d: Tensor = gan.D.module(augment.weak(x, pixels, flip=False) if pixels else x)
+        d: Tensor = gan.D.module(x)
     return d[:, :classes].float()

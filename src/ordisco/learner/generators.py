@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from ordisco.nets.flat import Flat
+from ordisco.nets.flat import Flat, frozen
 from ordisco.nets.gan import AnyGenerator
 from ordisco.nets.generator import ConditionalBatchNorm
 
@@ -41,7 +40,7 @@ class SavedGenerators:
 
     def save(self, G: nn.Module, num_classes: int) -> None:
         """Keep the generator as it is now."""
-        entry = (Flat(copy.deepcopy(G).eval().requires_grad_(False)), num_classes)
+        entry = (frozen(G), num_classes)
         self.saved = [*self.saved, entry] if self.keep_all else [entry]
 
     @torch.no_grad()

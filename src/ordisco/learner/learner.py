@@ -19,7 +19,7 @@ from ordisco.learner.checks import check_image_shape, check_images, check_increm
 from ordisco.learner.end_increment import end_increment
 from ordisco.learner.fits import check_memory
 from ordisco.learner.imprint import imprint
-from ordisco.learner.memories import Memories, nbytes
+from ordisco.learner.memories import Memories, distils, nbytes
 from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.saving import checksum, restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
@@ -30,6 +30,7 @@ from ordisco.learner.targets import no_predictions
 from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
+from ordisco.nets.flat import frozen
 from ordisco.nets.networks import Networks
 from ordisco.nets.shared import shared_out
 from ordisco.settings.learner import LearnerSettings
@@ -174,6 +175,8 @@ class Learner:
         state.trace.zero_()
         state.nets.start_optimizers()
         imprint(self.setup, state, increment)
+        if distils(self.method, self.settings) and state.increments:
+            state.memories.old_teacher = frozen(state.nets.teacher.module)
         if state.memories.penalty_on_C is not None:
             state.memories.penalty_on_C.begin(state.nets.C.flat.theta)
         if state.memories.penalty_on_D is not None and state.nets.gan is not None:
@@ -325,8 +328,11 @@ class Learner:
 
     def bytes_kept(self) -> dict[str, int]:
         """Storage from one increment to the next, by part."""
+        gan = self.state.nets.gan
         networks = {
-            name: network.flat.theta.nbytes + network.flat.buffers.nbytes for name, network in self.state.nets.named()
+            name: network.flat.theta.nbytes + network.flat.buffers.nbytes
+            for name, network in self.state.nets.named()
+            if not (name == "G" and gan is not None and gan.restarts)  # then it is G_mean
         }
         kept = self.settings.classifier.moments == "kept"
         moments = sum(nbytes(network.moments) for _, network in self.state.nets.named()) if kept else 0

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ordisco.learner.buffers import DataMemory, LabelMemory, Reservoir
 from ordisco.learner.generators import SavedGenerators
 from ordisco.maths.penalties import Penalty, make_penalty
 from ordisco.maths.stabilize import Stabilizer
-from ordisco.nets.flat import Flat
+from ordisco.nets.flat import Flat, frozen
 from ordisco.nets.gan import AnyGenerator, make_generator
 from ordisco.nets.network import Layout, Network
-from ordisco.nets.networks import Shape
+from ordisco.nets.networks import Networks, Shape
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 
@@ -38,6 +37,11 @@ def images_of_G(settings: LearnerSettings, image_shape: Shape, num_classes: int,
         G = make_generator(settings.gan, image_shape, num_classes)
     weights = sum(p.numel() * p.element_size() for p in G.parameters())
     return int(times * weights) // math.prod(image_shape)
+
+
+def distils(method: Method, settings: LearnerSettings) -> bool:
+    """Does the C′ of the last increment teach C on replayed images?"""
+    return method.replay != "none" and settings.replay.replay_targets != "label"
 
 
 class Memories:
@@ -65,9 +69,11 @@ class Memories:
         self.penalty_on_C: Penalty | None = make_penalty(method.penalty, method.penalty_on, settings.memory.c_penalty)
         self.penalty_on_D: Penalty | None = None
         if method.stabilize:
-            self.penalty_on_D = Stabilizer(settings.gan.d_penalty, settings.gan.d_importance == "normalised")
+            g = settings.gan
+            self.penalty_on_D = Stabilizer(g.d_penalty, g.d_importance == "normalised", g.kept_precision == "16")
         self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
         self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
+        self.old_teacher: Flat | None = None  # C′ after the last increment, while one that distils it is under way
 
     def note_labels(self, counts: Tensor) -> None:
         """Remember how many labels of each class came with an increment."""
@@ -77,7 +83,7 @@ class Memories:
 
     def remember_features(self, C: Network) -> None:
         """Freeze a copy of C's features for the less-forget constraint."""
-        self.old_features = Flat(copy.deepcopy(C.module.get_submodule("features")).eval().requires_grad_(False))
+        self.old_features = frozen(C.module.get_submodule("features"))
 
     def grow(self, layouts: dict[str, Layout]) -> None:
         """Lay importances and anchors anew after the networks grew."""
@@ -85,18 +91,23 @@ class Memories:
             if penalty is not None:
                 penalty.grow(layouts[name].relay)
 
+    def old_models(self) -> dict[str, Flat]:
+        """Networks as they were, those that there are."""
+        models = {"old_features": self.old_features, "old_teacher": self.old_teacher}
+        return {name: model for name, model in models.items() if model is not None}
+
     def bytes(self) -> dict[str, int]:
         """Storage of each part."""
-        old = self.old_features
-        return {
+        kept = {
             "labeled": self.data.bytes if self.data is not None else 0,
             "unlabeled": self.umb.bytes if self.umb is not None else 0,
             "arrived": self.arrived.nbytes if self.arrived is not None else 0,
             "importance": nbytes(self.penalty_on_D.vectors) if self.penalty_on_D is not None else 0,
             "generators": self.generators.bytes if self.generators is not None else 0,
             "penalty": nbytes(self.penalty_on_C.state()) if self.penalty_on_C is not None else 0,
-            "old_features": old.theta.nbytes + old.buffers.nbytes if old is not None else 0,
+            "old_features": 0,
         }
+        return kept | {name: old.theta.nbytes + old.buffers.nbytes for name, old in self.old_models().items()}
 
     def state(self) -> dict[str, Tensor]:
         """All tensors, named by part."""
@@ -115,14 +126,23 @@ class Memories:
         }
         if self.arrived is not None:
             tensors["memories.arrived"] = self.arrived
-        return tensors if self.old_features is None else tensors | self.old_features.state("memories.old_features")
+        for name, old in self.old_models().items():
+            tensors |= old.state(f"memories.{name}")
+        return tensors
 
-    def load(self, tensors: dict[str, Tensor], C: Network, build_generator: Callable[[int], AnyGenerator]) -> None:
-        """Put a checkpoint back; `C` gives the shape of the old features, `build_generator` of saved generators."""
+    def load(self, tensors: dict[str, Tensor], nets: Networks, build_generator: Callable[[int], AnyGenerator]) -> None:
+        """Put a checkpoint back; `nets` give the shapes of old models, `build_generator` of saved generators."""
 
         def part(name: str) -> dict[str, Tensor]:
             prefix = f"memories.{name}."
             return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+        def old(name: str, module: nn.Module) -> Flat | None:
+            if f"memories.{name}.theta" not in tensors:
+                return None
+            flat = frozen(module)
+            flat.load(f"memories.{name}", tensors)
+            return flat
 
         if self.data is not None:
             self.data.load(part("data"))
@@ -136,11 +156,8 @@ class Memories:
             self.penalty_on_D.load(part("penalty_on_D"), self.device)
         if self.generators is not None:
             self.generators.load(part("generators"), build_generator)
-        self.old_features = None
-        if part("old_features"):
-            self.remember_features(C)
-            assert self.old_features is not None
-            self.old_features.load("memories.old_features", tensors)
+        self.old_features = old("old_features", nets.C.module.get_submodule("features"))
+        self.old_teacher = old("old_teacher", nets.teacher.module)
 
 
 def nbytes(tensors: Mapping[str, Tensor]) -> int:

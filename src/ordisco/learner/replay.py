@@ -15,7 +15,7 @@ def replayed(setup: Setup, state: State, generated: Pairs | None, progress: floa
     """What is replayed into C; None where there is nothing, or nothing yet."""
     if state.memories.generators is not None:
         return replayed_offline(setup, state.memories.generators)
-    if setup.method.replay == "online" and state.nets.gan is not None and generated is not None:
+    if setup.method.replay == "online" and state.nets.gan is not None:
         return replayed_online(setup, state, state.nets.gan, generated, progress)
     return None
 
@@ -45,11 +45,11 @@ def drawn_from(setup: Setup, gan: Gan, classes: int) -> Pairs:
         return Pairs(gan.sampler.module(z, y).float(), y)
 
 
-def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs, progress: float) -> Pairs | None:
-    """The very images just generated; or images of the moving average of G, or of old classes only."""
+def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs | None, progress: float) -> Pairs | None:
+    """The very images just generated, if any were; or images of G's moving average, or of old classes only."""
     classes = state.classes
     only_old = progress < setup.settings.replay.replay_new and classes.new > 0
-    if gan.G_mean is None and not only_old:
+    if generated is not None and gan.G_mean is None and not only_old:
         return generated.detach()
     count = classes.before if only_old else len(classes)
     if count == 0:

@@ -55,7 +55,7 @@ def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict
     with seeded(setup.device, setup.seed, "load"):
         if values["capacity"] > state.nets.capacity:
             state.nets.grow(values["capacity"])
-        state.memories.load(tensors, state.nets.C, build)
+        state.memories.load(tensors, state.nets, build)
     state.classes = Classes(list(values["classes"]), values["classes_before"])
     state.increments, state.step = values["increments"], values["step_in_increment"]
     state.total_steps = values["total_steps"]

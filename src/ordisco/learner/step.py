@@ -15,10 +15,13 @@ from ordisco.learner.classifier_step import Weights, classifier_step
 from ordisco.learner.gan_step import discriminator_step, generate, generator_step
 from ordisco.learner.pools import Pools
 from ordisco.learner.replay import replay_ramp, replayed
-from ordisco.learner.state import Setup, State
+from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
 from ordisco.learner.targets import beside, pseudo_labels, teach, unlabeled_views
 from ordisco.maths import losses
+from ordisco.maths.rates import share_of_rate
 from ordisco.nets.networks import Gan
+
+OF_THE_GAN = ("discriminator", "generator", "penalty", "penalty_ratio")  # terms and measures of D's and G's step
 
 
 def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
@@ -37,9 +40,10 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     generated: Pairs | None = None
     if gan is not None:
         setup.seed_step(state.total_steps, "gan")
-        for _ in range(s.gan.d_steps - 1):
-            extra_discriminator_step(setup, state, pools, gan, progress)
-        generated = generate(setup, gan, len(state.classes))
+        if gans_turn(state.step, pools.steps, s.gan.gan_every, s.gan.gan_every_start):
+            for _ in range(s.gan.d_steps - 1):
+                extra_discriminator_step(setup, state, pools, gan, progress)
+            generated = generate(setup, gan, len(state.classes))
     again: Pairs | None = None
     if weights.replay > 0 or setup.method.replay == "offline-last":  # there, also D learns from replayed images
         again = replayed(setup, state, generated, progress)
@@ -54,11 +58,29 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
         setup.seed_step(state.total_steps, "judged")  # D's and G's draws depend on nothing that was drawn for C
         terms |= discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, len(state.classes), progress)
         terms["generator"] = generator_step(setup, gan, generated, len(state.classes), state.total_steps)
+    elif gan is not None:
+        terms |= as_they_were(state)
+    nets.C.learn_at(share_of_rate(state.step, pools.steps, s.classifier.c_warm_up, s.classifier.c_decay))
     setup.seed_step(state.total_steps, "student")  # dropout in C is the same whether or not C′ gave pseudo-labels
     terms |= classifier_step(setup, state, pools, batch, again, views, teacher, weights)
     decay = min(s.classifier.ema, 1 - 1 / (state.total_steps + 1))
     nets.teacher.flat.average(nets.C.flat, decay)
     return terms
+
+
+def gans_turn(step: int, steps: int, every: int, start: float) -> bool:
+    """Do D and G make step t of T? All t < start · T, then every n-th (t mod n = 0); between, G replays as it is.
+
+    >>> [gans_turn(t, 10, every=3, start=0.2) for t in range(7)]
+    [True, True, False, True, False, False, True]
+    """
+    return step < start * steps or step % every == 0
+
+
+def as_they_were(state: State) -> dict[str, Tensor]:
+    """D's and G's terms of the step before, so that their means are not over steps that D and G did not make."""
+    before = state.trace[(state.step - 1) % TRACE]
+    return {term: before[(*TERMS, *MEASURES).index(term)] for term in OF_THE_GAN}
 
 
 def extra_discriminator_step(setup: Setup, state: State, pools: Pools, gan: Gan, progress: float) -> None:

@@ -118,11 +118,16 @@ def classifier(partial: Tensor, replayed: Tensor) -> Tensor:
     return partial + replayed
 
 
-def replay(logits: Tensor, labels: Tensor, unlabeled: Tensor, weight: float = 1.0) -> Tensor:
+def replay(
+    logits: Tensor, labels: Tensor, unlabeled: Tensor, weight: float = 1.0, trust: Tensor | None = None
+) -> Tensor:
     """Eq. 7: samples of G as labelled data (cross entropy) and as unlabelled data (`unlabeled`, per image).
 
-    The paper's `weight` of the second is 1.
+    The paper's `weight` of the second is 1. `labels` are slots (n,), or class probabilities (n, k) (`distil.py`).
+    `trust` (n,) weighs the images; the paper's is 1 for each.
     """
+    if trust is not None:
+        return (trust * (F.cross_entropy(logits, labels, reduction="none") + weight * unlabeled)).mean()
     return F.cross_entropy(logits, labels) + weight * unlabeled.mean()
 
 

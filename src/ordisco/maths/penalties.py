@@ -23,7 +23,7 @@ from ordisco.settings.methods import PenaltyName, PenaltyOn
 
 def quadratic(theta: Tensor, anchor: Tensor, importance: Tensor, weight: float) -> Tensor:
     """λ Σ_i Ω_i (θ_i − θ*_i)²; for D, with ξ for Ω, the second term of Eq. 8."""
-    return weight * torch.dot(importance, (theta - anchor).square())
+    return weight * torch.dot(importance.to(theta.dtype), (theta - anchor).square())
 
 
 def running_mean(old: Tensor, new: Tensor, count: int) -> Tensor:

@@ -11,26 +11,30 @@ from torch import Tensor, nn
 from ordisco.maths.losses import pair
 from ordisco.maths.penalties import Evidence, Penalty, running_mean
 
+LEAST = 2.0**-24  # the smallest number of 16 bits above 0
+
 
 class Stabilizer(Penalty):
     """λ Σ ξ_i (θ_i − θ_i*)² on D; ξ is measured on the unlabelled images, with the labels that C′ gives them.
 
     The size of ξ depends on the network and on the form of D's loss. `normalised` holds ξ over its mean instead, so
     that λ means the same everywhere: an entry of average importance is held by λ (θ − θ*)². Entries without any
-    importance, such as those of new classes, do not count in the mean.
+    importance, such as those of new classes, do not count in the mean. `half` holds θ* and ξ in 16 bits, ξ over its
+    largest entry.
     """
 
-    def __init__(self, weight: float, normalised: bool = False) -> None:
+    def __init__(self, weight: float, normalised: bool = False, half: bool = False) -> None:
         super().__init__(weight)
-        self.normalised = normalised
+        self.normalised, self.half = normalised, half
+        self.scale = 1.0  # ξ is so many times what is held
 
     @property
     def strength(self) -> float:
-        """λ, or λ over the mean of ξ."""
+        """What multiplies what is held of ξ: λ, or λ over its mean."""
         if not self.normalised:
-            return self.weight
+            return self.weight * self.scale
         xi = self.vectors["importance"]
-        total = float(xi.sum())
+        total = float(xi.sum(dtype=torch.float32))
         return self.weight * int(xi.count_nonzero()) / total if total > 0 else 0.0
 
     def importance(self, evidence: Evidence) -> Tensor:
@@ -43,9 +47,33 @@ class Stabilizer(Penalty):
 
     def joined(self, new: Tensor) -> Tensor:
         """Eq. 9."""
-        return running_mean(self.vectors.get("importance", torch.zeros_like(new)), new, self.count + 1)
+        old = self.vectors.get("importance", torch.zeros_like(new))
+        return running_mean(old.float() * self.scale if self.half else old, new, self.count + 1)
+
+    def keep(self, theta: Tensor, importance: Tensor) -> None:
+        """Set θ* and ξ."""
+        if self.half:
+            self.scale = float(importance.max()) or 1.0
+            share = importance / self.scale
+            importance = in_half(share.where(share == 0, share.clamp(min=LEAST)))  # what matters a little still counts
+        super().keep(in_half(theta) if self.half else theta, importance)
 
     def end(self, theta: Tensor, evidence: Evidence) -> None:
         """θ* is D after every increment, also after one without unlabelled images."""
         super().end(theta, evidence)
-        self.vectors["anchor"] = theta.detach().clone()
+        self.vectors["anchor"] = in_half(theta.detach()) if self.half else theta.detach().clone()
+
+    def state(self) -> dict[str, Tensor]:
+        """The tensors to save."""
+        return super().state() | ({"scale": torch.tensor(self.scale)} if self.half else {})
+
+    def load(self, state: dict[str, Tensor], device: torch.device | str = "cpu") -> None:
+        """Take over saved tensors."""
+        self.scale = float(state.get("scale", 1.0))
+        super().load({name: tensor for name, tensor in state.items() if name != "scale"}, device)
+
+
+def in_half(vector: Tensor) -> Tensor:
+    """A copy in 16 bits (float16): |x̂ − x| ≤ 2⁻¹¹ |x| + 2⁻²⁵; what is beyond its range becomes its end."""
+    most = torch.finfo(torch.float16).max
+    return vector.clamp(-most, most).to(torch.float16)

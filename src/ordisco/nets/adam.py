@@ -17,6 +17,7 @@ class Adam:
 
     def __init__(self, vector: Tensor, lr: float, betas: tuple[float, float]) -> None:
         self.vector, self.lr, self.betas = vector, lr, betas
+        self.share = 1.0  # of the rate, at the next step
         self.moments: dict[str, Tensor] = {}
 
     @torch.no_grad()
@@ -39,7 +40,7 @@ class Adam:
             amsgrad=False,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            lr=self.lr,
+            lr=self.lr * self.share,
             weight_decay=0.0,
             eps=EPSILON,
             maximize=False,

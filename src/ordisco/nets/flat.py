@@ -6,8 +6,15 @@ tensor, a checkpoint is a few vectors, and data-parallel training reduces one gr
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
+
+
+def frozen(module: nn.Module) -> Flat:
+    """A copy as it is now, in evaluation mode, that gets no gradient."""
+    return Flat(copy.deepcopy(module).eval().requires_grad_(False))
 
 
 class Flat:

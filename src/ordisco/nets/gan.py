@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from ordisco.nets.dcgan import PlainDiscriminator, PlainGenerator
 from ordisco.nets.discriminator import Discriminator
 from ordisco.nets.generator import Generator
@@ -19,7 +21,12 @@ def make_generator(s: GanSettings, image_shape: tuple[int, int, int], num_classe
 def make_discriminator(
     s: GanSettings, image_shape: tuple[int, int, int], num_classes: int
 ) -> Discriminator | PlainDiscriminator:
-    """D for images of that shape."""
-    if s.gan_net == "dcgan":
-        return PlainDiscriminator(image_shape, num_classes, s.d_width)
-    return Discriminator(image_shape, num_classes, s.d_width, s.d_tail, s.d_head)
+    """D for images of that shape; with LeCam, what is followed of its scores is a buffer, and so saved with D."""
+    D = (
+        PlainDiscriminator(image_shape, num_classes, s.d_width)
+        if s.gan_net == "dcgan"
+        else Discriminator(image_shape, num_classes, s.d_width, s.d_tail, s.d_head)
+    )
+    if s.lecam > 0:
+        D.register_buffer("scores", torch.zeros(3))
+    return D

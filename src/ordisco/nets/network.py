@@ -48,6 +48,11 @@ class Network:
         if self.optimizer is None or not keep:
             self.optimizer = Adam(self.flat.vector, lr, betas)
 
+    def learn_at(self, share: float) -> None:
+        """Take that share of the rate from now on."""
+        assert self.optimizer is not None
+        self.optimizer.share = share
+
     def step(self) -> None:
         """One optimiser step; the gradient is set to zero for the next."""
         assert self.optimizer is not None

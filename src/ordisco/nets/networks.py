@@ -34,6 +34,17 @@ class Gan:
         """The generator that replays: the moving average of G if there is one."""
         return self.G if self.G_mean is None else self.G_mean
 
+    @property
+    def restarts(self) -> bool:
+        """Does G begin each increment as its moving average?"""
+        return self.settings.g_restart == "average" and self.G_mean is not None
+
+    @torch.no_grad()
+    def restart(self) -> None:
+        """G becomes its moving average, if it restarts: from one increment to the next, one is all there is to keep."""
+        if self.restarts and self.G_mean is not None:
+            self.G.flat.load("G", self.G_mean.flat.state("G"))
+
     def start_optimizers(self, keep: bool) -> None:
         """Optimisers for an increment."""
         betas = (self.settings.gan_beta1, self.settings.gan_beta2)

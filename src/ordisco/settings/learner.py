@@ -40,6 +40,12 @@ class ClassifierSettings(Settings):
     )
     dropout: float | None = setting(None, "dropout in C; default: 0.5, for wrn-28 none", low=0.0, high=0.95)
     c_lr: float = setting(3e-3, "learning rate of C (Adam)", low=0.0, high=WEIGHT)
+    c_warm_up: float = setting(
+        0.0, "share of each increment, at its start, over which C's rate rises from 0", low=0.0, high=1.0
+    )
+    c_decay: float = setting(
+        0.0, "share of each increment, at its end, over which C's rate falls to 0 (paper: constant)", low=0.0, high=1.0
+    )
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
     teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
@@ -113,6 +119,10 @@ class GanSettings(Settings):
     gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
     gan_beta2: float = setting(0.99, "Adam's second decay for G and D", low=0.0, high=0.99999)
     d_steps: int = setting(5, "D steps a G step", low=1, high=1_000)
+    gan_every: int = setting(1, "D and G step only with every n-th step of C (paper: every one)", low=1, high=1_000)
+    gan_every_start: float = setting(
+        0.0, "share of each increment before `gan_every` counts: till then D and G step always", low=0.0, high=1.0
+    )
     adversarial: Literal["logistic", "hinge"] = setting("hinge", "form of the adversarial terms")
     alpha: float = setting(0.5, "α of Eq. 4: generated against pseudo-labelled pairs", low=0.0, high=1.0)
     third_term: Literal["argmax", "expectation"] = setting(
@@ -137,12 +147,30 @@ class GanSettings(Settings):
     d_translate: int = setting(
         0, "pixels by which D's images are shifted at random, real and fake alike", low=0, high=64
     )
+    d_colour: float = setting(
+        0.0,
+        "how much D's images are changed in brightness, saturation and contrast, real and fake alike; 1: DiffAugment's",
+        low=0.0,
+        high=1.0,
+    )
+    lecam: float = setting(
+        0.0,
+        "weight of LeCam regularisation of D (paper: 0; Tseng et al. 2021, there 0.01 to 0.3)",
+        low=0.0,
+        high=WEIGHT,
+    )
     g_ema: float = setting(
         0.0, "decay of a moving average of G that replays and draws samples; 0: G itself (paper)", low=0.0, high=0.9999
+    )
+    g_restart: Literal["none", "average"] = setting(
+        "none", "G at the start of an increment: as it was, or its moving average, so that one of the two is kept"
     )
     d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0, high=WEIGHT)
     d_importance: Literal["paper", "normalised"] = setting(
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
+    )
+    kept_precision: Literal["32", "16"] = setting(
+        "32", "bits of each entry of ξ and θ* of D: 16 halves what they take; computed with in 32"
     )
     importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1, high=BATCH)
 
@@ -159,6 +187,20 @@ class ReplaySettings(Settings):
     )
     replay_unlabeled: float = setting(
         1.0, "weight of generated images as unlabelled data in Eq. 7", low=0.0, high=WEIGHT
+    )
+    replay_targets: Literal["label", "distilled", "both"] = setting(
+        "label",
+        "what C learns on replayed images of old classes: y′ (paper), the probabilities that C′ gives them as it was "
+        "after the last increment, or the mean of both",
+    )
+    replay_trust: Literal["none", "teacher"] = setting(
+        "none",
+        "weight of each replayed image: 1 (paper), or the probability that C′ gives to its y′, over the mean of these",
+    )
+    replay_view: Literal["first", "weak"] = setting(
+        "first",
+        "replayed images as labelled data (Eq. 7): the first view that the unlabelled loss makes, with FixMatch the "
+        "strong one, or a weak one of their own",
     )
     offline_steps: Literal["growing", "equal"] = setting(
         "growing", "steps of increment b in offline replay: b times as many (paper), or as many as the others make"

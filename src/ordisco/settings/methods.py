@@ -94,6 +94,16 @@ TABLE: tuple[Method, ...] = (
     Method("ordisco-reg", "ORDisCo −Reg", "Tables 3, 4, 9", memory="labels", gan=True, replay="online"),
     Method("ordisco-replay", "ORDisCo −Replay", "not in the paper", memory="labels", gan=True, stabilize=True),
     Method(
+        "ordisco+umb",
+        "ORDisCo + UMB",
+        "not in the paper",
+        memory="labels",
+        umb_of_G=1,
+        gan=True,
+        replay="online",
+        stabilize=True,
+    ),
+    Method(
         "ordisco-mof",
         "ORDisCo, SMB-mof",
         "Fig. 12",
