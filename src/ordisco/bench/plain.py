@@ -4,6 +4,7 @@ The same equations on the same random numbers as the fast step, of which it is t
 a call of D for each loss term, gradients by autograd, a loop over parameters for Adam, the moving averages and
 Eqs. 8–10. C is called once on all its images here too, and C′ on all of its: batch norm couples the images of a call,
 so that splitting it would be another mathematics. The unlabelled loss is a mean teacher, or FixMatch labelled by C′.
+Beyond the paper it has what the presets have, and `d_colour`; else the paper's form: rates, replay, D, what is kept.
 `examples/plain_ordisco.py` runs it on the digits.
 """
 

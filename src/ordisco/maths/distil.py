@@ -26,7 +26,7 @@ def trust(p: Tensor, y: Tensor) -> Tensor:
 
     An image in which the classifier does not see the class that it was drawn for counts less than the others.
 
-    >>> trust(torch.tensor([[0.9, 0.1], [0.7, 0.3]]), torch.tensor([0, 1])).tolist()
+    >>> trust(torch.tensor([[0.75, 0.25], [0.75, 0.25]]), torch.tensor([0, 1])).tolist()
     [1.5, 0.5]
     """
     own = pair(p.detach(), y)
