@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+# One process more than there are cores, 4 at the most: some tests wait for other processes.
+COUNT  := $(shell $(PYTHON) -c 'import os; print(min(4, len(os.sched_getaffinity(0)) + 1) if hasattr(os, "sched_getaffinity") else 4)')
+PYTEST := $(BIN)/python -m pytest -n $(COUNT) --dist loadfile
 
 .PHONY: demo test quick other-cpu fuzz lint bench docs dist clean setup extras
 
