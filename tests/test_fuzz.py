@@ -15,7 +15,7 @@ from fuzzing import run_directories
 from fuzzing.oracle import Answer, Failure, ask, check
 from tiny import assert_same_outcome
 
-SEED, SECONDS = 11, 8.0
+SEED, SECONDS = 11, 4.0
 
 
 @pytest.mark.parametrize("kind", fuzz.KINDS)
