@@ -37,6 +37,7 @@ def result_of(row: Row) -> dict[str, Any]:
         "accuracies": accuracies,
         "pseudo_label_accuracies": accuracies,
         "generated_accuracies": [round(0.9 * share, 4) if gan and row.judged else None for share in accuracies],
+        "judge_accuracy": 0.975 if gan and row.judged else None,
         "kept_bytes": 400_000,
         "kept": {"C": 400_000},
         "peak_memory_bytes": None,

@@ -38,6 +38,9 @@ def test_items_are_made_once_from_shared_runs_with_their_pictures(
     assert "test images covered" in output
     kept = {name: json.loads((tmp_path / "digits" / "items" / f"{name}.json").read_text()) for name in MADE}
     assert kept["figure-4"]["panels"][0]["grids"][2]["at"] == 2
+    [judge] = (tmp_path / "digits" / "judges").glob("digits-*")
+    accuracy = json.loads((judge / "summary.json").read_text())["test_accuracy"]
+    assert kept["table-4"]["quoted"][0]["ours"] == 100 * accuracy  # beside the paper's 94.38 %
     umbs = [row["points"] for row in kept["figure-2"]["panels"][0]["rows"] if row["points_of"] == "UMB"]
     assert umbs == [100, 100]  # the scale's, as SMB+UMB has it
     for grid in kept["figure-4"]["panels"][0]["grids"] + kept["figure-2"]["panels"][0]["grids"]:

@@ -15,7 +15,7 @@ from ordisco.paper.make import Making
 from ordisco.paper.order import order_of
 from ordisco.paper.outcome import other_code, outcome, read
 from ordisco.paper.scales import Plan
-from ordisco.paper.words import blocks, markdown, notes
+from ordisco.paper.words import blocks, markdown, notes, quote_line
 from ordisco.report.table import TextTable
 from tiny import call, one_line
 
@@ -62,6 +62,9 @@ def test_the_judge_s_table_and_the_search_read_other_numbers(tmp_path: Path, pla
     result = place.results.read(row)
     assert result
     assert judged["panels"][0]["rows"][0]["cells"][0]["ours"]["0"] == result["generated_accuracies"][1]
+    assert [(quote["value"], quote["ours"]) for quote in judged["quoted"]] == [(94.38, 97.5), (87.37, 97.5)]
+    assert quote_line(judged["quoted"][0]).endswith("94.38 %; ours 97.50.")
+    assert search["panels"][0]["judge"] == {}
     cell = search["panels"][2]["rows"][0]["cells"][3]  # MAS, λ = 1e-6, VAT
     line = made[1].panels[2].entries[3].lines[0]
     best = place.results.read(plan.row(line, 1))

@@ -74,8 +74,17 @@ def panel_of(panel: Panel, found: Found, columns: tuple[str, ...], rows: list[Bo
             orders.append(order.to_dict())
     return {
         "name": panel.name,
+        "judge": judges_of(panel, found),
         "ours": found.stream_of(panel.entries[0].lines[0]),
         "columns": list(columns),
         "rows": rows,
         "order": orders,
     }
+
+
+def judges_of(panel: Panel, found: Found) -> dict[str, float]:
+    """By seed, how much of the test images the judge of the panel's images gets right; empty where none judges."""
+    judged = [line for entry in panel.entries for line in entry.lines if line.judged]
+    results = {seed: result for line in judged for seed, result in found.of(line).items()}
+    accuracies = {seed: result.get("judge_accuracy") for seed, result in sorted(results.items())}
+    return {str(seed): value for seed, value in accuracies.items() if value is not None}

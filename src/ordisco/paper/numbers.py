@@ -13,7 +13,10 @@ Value = float | str
 
 @dataclass(frozen=True)
 class Quote:
-    """A number of the text or of a caption; the difference of two rows of a table where these are named."""
+    """A number of the text or of a caption; the difference of two rows of a table where these are named.
+
+    `of` judge: how good the judge of generated images is.
+    """
 
     item: str
     where: str

@@ -32,6 +32,7 @@ KINDS = {
     "samples": samples,
     "coverage": coverage,
 }
+JUDGE = "judge"  # a number of the text that is not a method's
 DRAWN = ("samples", "coverage")  # made of finished runs, not of their results
 
 
@@ -95,11 +96,14 @@ def different_code(code: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def quoted(item: Item, panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The numbers of the paper's text beside ours, in points, where ours can be had from the curves."""
+    """The numbers of the paper's text beside ours, where ours can be had from the curves or is the judge's."""
     found = []
     for quote in numbers.quotes(item.name):
         ours = None
-        if item.kind == "curves":
+        if quote.of == JUDGE:
+            judges = [share for of in panels if of["name"] == quote.panel for share in of["judge"].values()]
+            ours = 100 * statistics.fmean(judges) if judges else None
+        elif item.kind == "curves":
             panel = quote.panel or panels[0]["name"]
             lines = {line["name"]: line["seeds"] for of in panels if of["name"] == panel for line in of["lines"]}
             high, low = (lines.get(METHODS[name].title) for name in (quote.of or "jt", quote.less or "smb"))

@@ -169,7 +169,8 @@ PANELS: dict[str, Callable[[Mapping[str, Any], bool], list[Block]]] = {
 
 def quote_line(quote: Mapping[str, Any]) -> str:
     """`Caption of Fig. 5: ORDisCo over SMB at the final batch of SVHN-1: 12.20 points; ours +3.10.`"""
-    ours = "" if quote["ours"] is None else f"; ours {quote['ours']:+.2f}".replace("-", "−")
+    sign = "+" if quote["unit"] == "points" else ""
+    ours = "" if quote["ours"] is None else f"; ours {quote['ours']:{sign}.2f}".replace("-", "−")
     return (
         f"{quote['where'][0].upper()}{quote['where'][1:]}: {quote['what']}: {quote['value']:.2f} {quote['unit']}{ours}."
     )

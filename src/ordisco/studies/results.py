@@ -12,6 +12,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.evaluation.record import IncrementRecord, Look
 from ordisco.files import json_bytes, json_of, read_plain, told_in_one_line, write_atomically
 from ordisco.runs.directory import RunDirectory
+from ordisco.runs.launch import read_config
 from ordisco.runs.made import machine_now
 from ordisco.runs.summary import increments_of, looks_of
 from ordisco.studies.study import JUDGED, Row
@@ -119,7 +120,18 @@ def result_of(row: Row, directory: RunDirectory, code: list[dict[str, Any]]) -> 
         "code": code,
         **machine_now(row.config.machine),
         **outcome_of(directory),
+        "judge_accuracy": judge_accuracy(directory),
     }
+
+
+def judge_accuracy(directory: RunDirectory) -> float | None:
+    """How much of the test images the run's judge gets right; None without one, or where it is gone."""
+    judge = read_config(directory.path).machine.judge
+    summary = None if judge is None else RunDirectory(Path(judge)).summary_json
+    if summary is None or not summary.is_file():
+        return None
+    value = read_json(summary).get("test_accuracy")
+    return None if value is None else float(value)
 
 
 # ---------------------------------------------------------------------- the code that made it
