@@ -57,6 +57,8 @@ def test_the_comparison_in_words():
     assert "Only in one of both: memory: a process: a run." in text
     assert text.endswith(f"Worse by more than the noise: {STEP}: step / products.")
     assert compared(now, now).endswith("nothing.")
+    assert "different processors" not in compared(now, now)
+    assert "or one was held back" in compared(now, report(1.5, limits={"ONEDNN_MAX_CPU_ISA": "AVX2"}))
 
 
 def test_a_report_is_read_back_as_it_was(tmp_path: Path):
@@ -100,3 +102,12 @@ def test_a_machine_has_a_file_of_its_own(tmp_path: Path):
     xeon = MACHINE | {"processor": "Intel(R) Xeon(R) CPU @ 2.80GHz", "instructions": []}
     assert here.file_of(xeon) == "intel-r-xeon-r-cpu-2.80ghz.json"
     assert here.file_of(MACHINE | {"gpu": "NVIDIA H100"}) == "nvidia-h100.json"
+
+
+def test_a_processor_that_is_held_back_is_named_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    limits = here.machine("cpu", "32-true")["limits"]
+    held = MACHINE | {"limits": limits}
+    assert here.file_of(held) == "amd-epyc-avx-512-bf16-held-to-avx2.json"  # not the file of the processor at its best
+    assert "held back by ATEN_CPU_CAPABILITY=avx2, held back by ONEDNN_MAX_CPU_ISA=AVX2" in here.words(held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from ordisco.bench.values import Report, Value
 from ordisco.report.table import markdown_table
@@ -57,6 +58,11 @@ def others(now: Report, then: Report) -> list[str]:
     return sorted(names(now) ^ names(then))
 
 
+def computing(of: Report) -> tuple[Any, Any]:
+    """The processor, and what of it was not to be used."""
+    return of.machine.get("processor"), of.machine.get("limits") or {}
+
+
 def compared(now: Report, then: Report) -> str:
     """A table of all rows, then how many are worse."""
     found = changes(now, then)
@@ -65,8 +71,8 @@ def compared(now: Report, then: Report) -> str:
         for c in found
     ]
     lines = [markdown_table(["", "then", "now", "now / then", "noise", ""], rows)]
-    if now.machine.get("processor") != then.machine.get("processor"):
-        lines.append("The two are of different processors: compare ratios (×), not times.")
+    if computing(now) != computing(then):
+        lines.append("The two are of different processors, or one was held back: compare ratios (×), not times.")
     if apart := others(now, then):
         lines.append(f"Only in one of both: {'; '.join(apart)}.")
     worse = [f"{c.section}: {c.name}" for c in found if c.verdict == "worse"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ INSTRUCTIONS = (
     ("SVE", "sve"),
     ("bf16", "bf16"),
 )
+
+# what a user can set so that torch and oneDNN use fewer instructions than the processor has
+LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 
 
 def instructions(info: Path = CPU_INFO) -> list[str]:
@@ -36,6 +40,7 @@ def machine(accelerator: str, precision: str) -> dict[str, Any]:
     return {
         "processor": processor(),
         "instructions": instructions(),
+        "limits": {name: os.environ[name] for name in LIMITS if name in os.environ},
         "cores": cores(),
         "gpu": gpu,
         "precision": precision,
@@ -53,6 +58,7 @@ def words(of: dict[str, Any]) -> str:
     code = f"commit {commit[:7]}" + (" with changes" if of.get("dirty") else "") if commit else f"{of.get('version')}"
     gpu = [of["gpu"]] if of.get("gpu") else []
     parts = [*gpu, of.get("processor"), " ".join(of.get("instructions", [])), f"{of.get('cores')} cores"]
+    parts += [f"held back by {name}={value}" for name, value in of.get("limits", {}).items()]
     parts += [of.get("precision"), f"torch {of.get('torch')}", code]
     return ", ".join(str(part) for part in parts if part)
 
@@ -60,5 +66,11 @@ def words(of: dict[str, Any]) -> str:
 def file_of(of: dict[str, Any]) -> str:
     """The name of the machine's file, as `amd-epyc-avx-512-bf16.json`: processors may share the first part."""
     widest = [] if of.get("gpu") else of["instructions"][:1]
-    name = [of.get("gpu") or of["processor"], *widest, *([] if of["precision"] == "32-true" else [of["precision"]])]
+    held = [f"held to {value}" for value in sorted({value.lower() for value in of.get("limits", {}).values()})]
+    name = [
+        of.get("gpu") or of["processor"],
+        *widest,
+        *held,
+        *([] if of["precision"] == "32-true" else [of["precision"]]),
+    ]
     return file_name(" ".join(name)).lower().replace("(r)", "").strip("-") + ".json"
