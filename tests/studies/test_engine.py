@@ -238,6 +238,8 @@ def test_damaged_metrics_of_a_finished_row_are_one_line(
         (["s", "--seeds", "3"], "no row has one of these seeds"),
         (["s", "--table", "--against", "x"], "against = 'x' is not allowed"),
         (["s", "--table", "--over", "4-2"], "over = '4-2' is not allowed: increments such as 2-4"),
+        (["s", "--table", "--reach", "three"], "reach = 'three' is not allowed: an accuracy in percent, such as 75"),
+        (["s", "--table", "--reach", "nan"], "reach = 'nan' is not allowed"),
         (["s", "--fill", "x.md"], "--fill takes no NAME"),
         (["--table"], "NAME is missing: one of s"),
         (["s", "--job", "x"], "job = 'x' is not allowed"),

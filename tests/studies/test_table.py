@@ -226,7 +226,11 @@ def test_each_increment_has_a_column(tmp_path: Path, capsys: pytest.CaptureFixtu
         each_increment([smb], "colour")
 
     file, document = write_study(tmp_path / "studies.toml"), tmp_path / "doc.md"
-    Results(tmp_path / "results").write(tiny_row("ORDisCo", "ordisco"), fake(0.75) | judged[0])
+    seconds = {"cpu_seconds": 9.4, "points": [[2.0, 0.6], [9.4, 0.75]]}
+    Results(tmp_path / "results").write(tiny_row("ORDisCo", "ordisco"), fake(0.75) | judged[0] | seconds)
+    document.write_text("<!-- study s --reach 70 -->\n<!-- end -->\n")
+    assert call(capsys, "study", file, "--fill", document)[0] == 0
+    assert cells_of(document.read_text())["ORDisCo"][-3:-1] == ["9", "9 (1 of 1)"]
     document.write_text("<!-- study s --each samples -->\n<!-- end -->\n")
     assert call(capsys, "study", file, "--fill", document)[0] == 0
     assert cells_of(document.read_text())["ORDisCo"] == ["10.0 %", "50.0 %", "90.0 %"]

@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "right (of these), penalty (its gradient over the loss's) or samples (by the judge)",
     )
     parser.add_argument(
-        "--reach", type=float, metavar="PERCENT", help="with --table: CPU-seconds until C′ is first found so accurate"
+        "--reach", metavar="PERCENT", help="with --table: CPU-seconds until C′ is first found so accurate"
     )
     parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
@@ -100,12 +100,12 @@ def run(args: argparse.Namespace) -> int:
         list_rows(rows, results_of(args), args.work)
     elif args.table:
         from ordisco.studies.each import each_increment
-        from ordisco.studies.table import Span, study_text
+        from ordisco.studies.table import Span, accuracy_of, study_text
 
         if args.each and (args.over or args.against):
             raise UsageError("--each compares nothing: leave --over and --against out")
         over = None if args.over is None else Span.read(args.over)
-        reach = None if args.reach is None else share_of(args.reach)
+        reach = None if args.reach is None else accuracy_of(args.reach)
         other = None if args.each is None else lambda groups: each_increment(groups, args.each)
         print(study_text(study.against(args.against), results_of(args).read_all(rows), over, reach, other))
     elif args.plot is not None:
@@ -113,13 +113,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         make(args, rows)
     return 0
-
-
-def share_of(percent: float) -> float:
-    """An accuracy given in percent."""
-    if not 0 < percent <= 100:
-        raise UsageError(f"reach = {percent:g} is not allowed: an accuracy in percent, such as 75")
-    return percent / 100
 
 
 def results_of(args: argparse.Namespace) -> Results:

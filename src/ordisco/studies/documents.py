@@ -2,8 +2,9 @@
 
 A block begins with a line `<!-- KIND NAME -->` and ends with a line `<!-- end -->`; between them is what the results
 give now. KIND is `study`, or `paper` for an item of the paper. After the NAME of a study may follow `--only A, B`,
-`--seeds 0, 1`, `--against ROW`, `--over 2-4`, `--each MEASURE` for a table with a column an increment, and `--results
-FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the results.
+`--seeds 0, 1`, `--against ROW`, `--over 2-4`, `--reach PERCENT`, `--each MEASURE` for a table with a column an
+increment, and `--results FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the
+results.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from ordisco.files import read_plain, text_bytes, text_of, told_in_one_line, wri
 from ordisco.studies.each import check_measure, each_increment
 from ordisco.studies.results import Results
 from ordisco.studies.study import Study
-from ordisco.studies.table import Span, grouped, table_of
+from ordisco.studies.table import Span, accuracy_of, grouped, table_of
 
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over", "each", "results")
+OPTIONS = ("only", "seeds", "against", "over", "reach", "each", "results")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Block:
     seeds: tuple[int, ...] | None = None
     against: str | None = None
     over: Span | None = None
+    reach: float | None = None
     each: str | None = None
     results: str | None = None
 
@@ -56,12 +58,13 @@ class Block:
             None if seeds is None else tuple(int(seed) for seed in seeds),
             given.get("against"),
             Span.read(given["over"]) if "over" in given else None,
+            accuracy_of(given["reach"]) if "reach" in given else None,
             check_measure(given["each"]) if "each" in given else None,
             given.get("results"),
         )
 
     def table(self, study: Study, results: Results) -> str:
-        """The table in Markdown, without times, which are the machine's; one for each stream under its name."""
+        """The table in Markdown, without times by the clock; one for each stream under its name."""
         study = study.against(self.against)
         results = results if self.results is None else Results(results.path / self.results)
         streams = grouped(results.read_all(study.chosen(self.only, self.seeds)))
@@ -73,7 +76,7 @@ class Block:
             if self.each is not None:
                 table = each_increment(groups, self.each)
             else:
-                table = table_of(groups, study.reference, study.ceiling, self.over, times=False)
+                table = table_of(groups, study.reference, study.ceiling, self.over, False, self.reach)
             parts += [*heading, table.markdown()]
         return "\n".join(parts)
 

@@ -104,7 +104,8 @@ def table_of(
 ) -> TextTable:
     """The groups of one stream side by side; columns without any entry are left out.
 
-    `reach`: an accuracy, the CPU-seconds to which are a column.
+    `times`: by the clock, which says little of runs beside others. `reach`: an accuracy, the CPU-seconds to which are
+    a column.
     """
     by_name = {group.name: group for group in groups}
     low, high = by_name.get(reference or ""), by_name.get(ceiling or "")
@@ -159,10 +160,21 @@ def cells(
         f"{statistics.geometric_mean(ratios):.1e}".replace("-", "−") if ratios else NONE,
         judged,
         duration(statistics.fmean(group.values("seconds").values())) if times else NONE,
-        cpu_cell([result.get("cpu_seconds") for result in group.results.values()]) if times else NONE,
+        cpu_cell([result.get("cpu_seconds") for result in group.results.values()]),
         reach_cell([seconds_to(result, reach) for result in group.results.values()]) if reach is not None else NONE,
         size(max(group.values("kept_bytes").values())),
     ]
+
+
+def accuracy_of(percent: str) -> float:
+    """An accuracy that `--reach` gives in percent."""
+    try:
+        value = float(percent)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 100:
+        raise UsageError(f"reach = {shown(percent)} is not allowed: an accuracy in percent, such as 75")
+    return value / 100
 
 
 def cpu_cell(seconds: Sequence[float | None]) -> str:
