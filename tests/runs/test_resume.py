@@ -276,6 +276,20 @@ def test_changed_settings_are_one_line_that_names_the_field(tmp_path, capsys):
         assert re.search(message, one_line(err))
 
 
+def test_a_run_of_a_version_that_had_fewer_settings_goes_on_again_and_again(tmp_path, capsys, reference):
+    run = tmp_path / "run"
+    assert call(capsys, *arguments(run, "--max-steps", "2"))[0] == 0
+    settings = run / "settings.toml"
+    whole = settings.read_text()
+    assert "c_decay = 0.0\n" in whole
+    settings.write_text(whole.replace("c_decay = 0.0\n", ""))
+    for more in (("--max-steps", "2"), ("--max-steps", "2"), ()):  # the checkpoints of now have the setting
+        code, _, err = call(capsys, "resume", run, *more)
+        assert (code, err) == (0, "")
+    settings.write_text(whole)
+    assert_same_outcome(run, reference)
+
+
 def test_what_cannot_be_resumed_is_one_line(tmp_path, capsys, reference):
     (tmp_path / "empty").mkdir()
     for path, message in (
