@@ -3,9 +3,10 @@
 import pytest
 
 from conftest import FABRIC
+from ordisco.cli.paper import DATA as OFFERED
 from ordisco.errors import UsageError
 from ordisco.paper.cost import cost_of, kind_of, known, steps_of
-from ordisco.paper.items import Item, chosen, items
+from ordisco.paper.items import DATA, Item, chosen, items, on_data
 from ordisco.paper.numbers import printed
 from ordisco.paper.scales import Plan, scales
 from ordisco.runs.launch import make_learner, stream_of
@@ -167,3 +168,19 @@ def test_every_item_starts_and_makes_two_steps_at_the_scale_paper():
     assert len(streams) == 11
     sides = {stream.image_shape for stream in streams.values()}
     assert sides == {(3, 32, 32), (3, 64, 64)}
+
+
+def test_one_data_set_of_the_items():
+    assert OFFERED == DATA
+    table, figure, tiny = on_data(chosen(["table-10", "figure-1"]), "svhn"), items()["figure-5"], items()["table-2"]
+    assert [panel.name for panel in table[0].panels] == ["SVHN-1", "SVHN-3"]
+    assert [item.file for item in table] == ["table-10-svhn", "figure-1-svhn"]
+    assert [panel.name for panel in on_data([figure, tiny], "cifar10")[0].panels] == ["CIFAR10-5"]
+    assert on_data([figure, tiny], None) == [figure, tiny]
+    runs = {data: Plan.of("small").rows(on_data(items().values(), data)) for data in DATA}
+    every = {row.shared_key for row in Plan.of("small").rows(items().values())}
+    assert {row.shared_key for rows in runs.values() for row in rows} == every  # nothing is lost
+    for data, rows in runs.items():
+        assert {row.config.stream.dataset for row in rows} == {data}
+    with pytest.raises(UsageError, match="table-2 has nothing on it"):
+        on_data([tiny], "svhn")

@@ -13,6 +13,7 @@ from ordisco.paper.items import items
 from ordisco.paper.place import Found, Place
 from ordisco.paper.samples import one_class
 from ordisco.paper.scales import Plan
+from ordisco.paper.words import title
 from ordisco.report.grids import grid_images, sample_grid
 from ordisco.runs.launch import stream_of
 from published import no_files  # noqa: F401
@@ -110,3 +111,16 @@ def test_the_command_of_a_launcher_is_the_whole_command(tmp_path: Path) -> None:
     words = making_of(args).whole()
     again = parser().parse_args([*words, "--job", "key"])
     assert (again.names, again.seeds, again.out, again.launcher) == (["table-3"], 2, tmp_path.resolve(), "local")
+
+
+def test_one_data_set_is_asked_for_again_and_kept_beside_the_whole_item(tmp_path: Path):
+    args = parser().parse_args(["paper", "table-3", "--scale", "small", "--data", "svhn", "--out", str(tmp_path)])
+    making = making_of(args)
+    [item] = making.items
+    assert making.command(item) == "ordisco paper table-3 --scale small --data svhn"
+    make_up([item], making.plan, tmp_path)
+    [of] = making.outcomes()
+    assert [panel["name"] for panel in of["panels"]] == ["SVHN-1"]
+    assert title(of) == "Table 3: Ablation with few labels: replay and Reg, on svhn alone"
+    assert [file.name for file in making.place.items.iterdir()] == ["table-3-svhn.json"]
+    assert all("CIFAR" not in quote["what"] for quote in of["quoted"])

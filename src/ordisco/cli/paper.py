@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ordisco.paper.outcome import Outcome
 
 SCALES = ("digits", "small", "paper")
+DATA = ("svhn", "cifar10", "tiny-imagenet")
 OUT = Path("runs/paper")
 MOST_SEEDS = 1_000
 
@@ -33,7 +34,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "paper",
         usage="ordisco paper [--json]\n"
-        "       ordisco paper ITEM [ITEM ...] [--scale digits|small|paper] [--seeds N] [--jobs N] [--show]\n"
+        "       ordisco paper ITEM [ITEM ...] [--scale digits|small|paper] [--data NAME] [--seeds N]\n"
+        "                     [--jobs N] [--show]\n"
         "       ordisco paper --fill DOCUMENT --items DIR [--check]",
         help="the paper's tables and figures, ours beside the paper's",
         description="Without ITEM, list the paper's tables and figures, what each would cost and how much is done. "
@@ -42,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("names", nargs="*", metavar="ITEM", help="table-1 to table-10, figure-1 to figure-12, or all")
     parser.add_argument("--scale", choices=SCALES, default="digits", help="how large (default: digits)")
+    parser.add_argument("--data", choices=DATA, help="only what the items show on this data set (default: all)")
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds of every run (default: the scale's, 3)")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs made at once, a process each (default: as `run`)")
     parser.add_argument("--out", type=path_of, default=OUT, metavar="DIR", help=f"of runs and results (default: {OUT})")
@@ -93,20 +96,20 @@ def run(args: argparse.Namespace) -> int:
 
 def making_of(args: argparse.Namespace) -> Making:
     """What the options ask for."""
-    from ordisco.paper.items import chosen
+    from ordisco.paper.items import chosen, on_data
     from ordisco.paper.make import Making
     from ordisco.paper.scales import Plan
 
     changes = {name: value for name, value in vars(args).items() if name in FIELDS}
     plan = Plan.of(args.scale, args.seeds, changes, args.jobs or 1)
-    return Making(chosen(args.names), plan, args.out, args.seeds, args.jobs, args.items)
+    return Making(on_data(chosen(args.names), args.data), plan, args.out, args.seeds, args.jobs, args.items)
 
 
 def show_list(args: argparse.Namespace) -> int:
     """The list of items."""
     from ordisco.paper.listing import listing, table
 
-    entries = listing(args.out, args.seeds)
+    entries = listing(args.out, args.seeds, args.data)
     if args.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
@@ -119,7 +122,7 @@ def show_list(args: argparse.Namespace) -> int:
 def show(args: argparse.Namespace, making: Making, outcomes: list[Outcome]) -> None:
     """Every item, and the page of all."""
     from ordisco.pages.items import write_report
-    from ordisco.paper.words import blocks, notes
+    from ordisco.paper.words import blocks, notes, title
 
     report = args.report or making.place.root / "report.html"
     write_report(report, outcomes, making.place.pictures)
@@ -127,7 +130,7 @@ def show(args: argparse.Namespace, making: Making, outcomes: list[Outcome]) -> N
         print(json.dumps(outcomes, indent=2, ensure_ascii=False))
         return
     for of in outcomes:
-        print(f"\n{of['word']}: {of['title']} — {of['scale_title']}\n")
+        print(f"\n{title(of)} — {of['scale_title']}\n")
         for block in blocks(of):
             print_block(block)
         for note in notes(of):

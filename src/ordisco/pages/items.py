@@ -11,7 +11,7 @@ from ordisco.files import write_atomically
 from ordisco.pages.made import NONE, code_words, facts_table, machine_words
 from ordisco.paper import words
 from ordisco.paper.outcome import Outcome
-from ordisco.paper.words import blocks, cell_text, notes, order_line
+from ordisco.paper.words import blocks, cell_text, notes, order_line, title
 from ordisco.report.charts import Series, curves
 from ordisco.report.html import Html, join, tag
 from ordisco.report.page import Section, code, details, figure, image, page, png_in, scrolling, slider, table
@@ -74,7 +74,7 @@ def section(of: Outcome, pictures: Path) -> Section:
     quotes = [block for block in blocks({**of, "panels": []}) if isinstance(block, str)]
     parts += [tag("p", quote, class_="note") for quote in quotes]
     parts.append(details("how it was made", made(of)))
-    return Section(of["item"], f"{of['word']}: {of['title']}", join(parts), measure_note(of), of["word"])
+    return Section(of["item"], title(of), join(parts), measure_note(of), of["word"])
 
 
 def panel_heading(of: Outcome, panel: Panel) -> Html | None:

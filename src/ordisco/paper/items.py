@@ -6,7 +6,7 @@ import difflib
 import functools
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,7 @@ from ordisco.settings.methods import METHODS, method
 
 Kind = Literal["table", "search", "curves", "complexity", "samples", "coverage"]
 Measure = Literal["accuracy", "judged", "best"]
+DATA = ("svhn", "cifar10", "tiny-imagenet")  # the paper's data sets
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class Item:
     measure: Measure = "accuracy"
     at: tuple[int, ...] = ()  # increments of the paper's stream
     points: str | None = None
+    data: str | None = None  # the one data set of the paper that is asked for
+
+    @property
+    def file(self) -> str:
+        """`table-3`, or `table-3-svhn` where only this data set's panels are asked for."""
+        return self.name if self.data is None else f"{self.name}-{self.data}"
 
     @property
     def word(self) -> str:
@@ -114,6 +121,27 @@ def chosen(names: Iterable[str]) -> list[Item]:
             there = f"did you mean {' or '.join(near)}?" if near else f"all, or one of {', '.join(items())}"
             raise UsageError(f"item = {shown(name)} is not allowed: {there}")
     return list(found.values())
+
+
+def on_data(chosen: Iterable[Item], data: str | None) -> list[Item]:
+    """The items with only those of their panels that the paper has on a data set; all of them for None."""
+    if data is None:
+        return list(chosen)
+    asked = list(chosen)
+    panels = {item.name: tuple(panel for panel in item.panels if data_of(panel.stream) == data) for item in asked}
+    found = [replace(item, panels=panels[item.name], data=data) for item in asked if panels[item.name]]
+    if not found:
+        raise UsageError(f"data = {shown(data)} is not allowed: {', '.join(panels)} has nothing on it in the paper")
+    return found
+
+
+def data_of(stream: str) -> str:
+    """The data set of one of the paper's streams, by its name here.
+
+    >>> data_of("SVHN-1, New Class"), data_of("CIFAR10-5"), data_of("Tiny-ImageNet-5, 10 classes, 32×32")
+    ('svhn', 'cifar10', 'tiny-imagenet')
+    """
+    return next(name for name in DATA if stream.lower().startswith(name))
 
 
 def increments_of(stream: str) -> int:

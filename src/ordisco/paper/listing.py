@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from ordisco.paper.cost import cost_of
-from ordisco.paper.items import items
+from ordisco.paper.items import items, on_data
 from ordisco.paper.place import Place, missing
 from ordisco.paper.scales import Plan, scales
 from ordisco.report.table import TextTable
 from ordisco.words import duration
 
 
-def listing(out: Path, seeds: int | None = None) -> list[dict[str, Any]]:
-    """An entry for each item, and one for all together, whose runs they share."""
+def listing(out: Path, seeds: int | None = None, data: str | None = None) -> list[dict[str, Any]]:
+    """An entry for each item, and one for all together, whose runs they share; of one data set's panels, or of all."""
     plans = {name: Plan.of(name, seeds) for name in scales()}
     found = []
-    for name, chosen in {**{item.name: [item] for item in items().values()}, "all": list(items().values())}.items():
+    every = on_data(items().values(), data)
+    for name, chosen in {**{item.name: [item] for item in every}, "all": every}.items():
         entry: dict[str, Any] = {
             "item": name,
             "title": chosen[0].title if name != "all" else "every item",

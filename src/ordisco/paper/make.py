@@ -45,6 +45,7 @@ class Making:
     def words(self, names: Sequence[str]) -> list[str]:
         """The words after `ordisco` that ask for these items."""
         words = ["paper", *names, "--scale", self.plan.scale.name]
+        words += [] if self.items[0].data is None else ["--data", self.items[0].data]
         words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
         return [*words, *options(self.plan.changes)]
 

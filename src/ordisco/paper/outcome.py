@@ -44,7 +44,8 @@ def outcome(item: Item, plan: Plan, place: Place, command: str) -> Outcome:
     panels = [] if item.kind in DRAWN and not complete else KINDS[item.kind](item, Found(plan, place))
     results = [result for _, result in done]
     return {
-        "item": item.name,
+        "item": item.file,
+        "data": item.data,
         "word": item.word,
         "title": item.title,
         "kind": item.kind,
@@ -99,6 +100,8 @@ def quoted(item: Item, panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The numbers of the paper's text beside ours, where ours can be had from the curves or is the judge's."""
     found = []
     for quote in numbers.quotes(item.name):
+        if quote.panel is not None and quote.panel not in [panel.name for panel in item.panels]:
+            continue  # of a data set that is not asked for
         ours = None
         if quote.of == JUDGE:
             judges = [share for of in panels if of["name"] == quote.panel for share in of["judge"].values()]

@@ -24,6 +24,11 @@ def blocks(of: Outcome, times: bool = True) -> list[Block]:
     return parts
 
 
+def title(of: Outcome) -> str:
+    """`Table 3: Ablation with few labels`, and which data set alone is shown."""
+    return f"{of['word']}: {of['title']}" + (f", on {of['data']} alone" if of.get("data") else "")
+
+
 def notes(of: Outcome, now: Mapping[str, Any] | None = None) -> list[str]:
     """What a reader must know: half-made, other code, contradictions in the paper."""
     found = []
