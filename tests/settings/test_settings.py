@@ -7,7 +7,7 @@ import pytest
 
 from ordisco.errors import UsageError
 from ordisco.runs.config import RunConfig
-from ordisco.runs.presets import PRESETS, preset, preset_learner, preset_stream
+from ordisco.runs.presets import PRESET_IMAGES, PRESETS, preset, preset_learner, preset_stream, preset_threads
 from ordisco.settings.fields import choices_of
 from ordisco.settings.learner import GROUPS, LearnerSettings
 from ordisco.settings.methods import method
@@ -130,6 +130,16 @@ def test_increments_of_new_instance_share_the_steps_of_the_small_preset():
     assert preset_learner("paper", svhn) == preset("paper")
 
 
+def test_the_preset_colour_keeps_size_and_colours():
+    svhn = STREAMS["svhn-1-new-class"]
+    stream = preset_stream("colour", svhn)
+    assert (stream.size, stream.grey, stream.max_images, stream.contrast) == (32, False, 10_000, True)
+    assert RunConfig.resolve("svhn-1-new-class", preset="colour").learner == preset("colour")
+    assert preset_learner("colour", STREAMS["svhn-1"]).step.steps == 50
+    assert preset_threads("colour") == 1
+    assert PRESET_IMAGES["colour"] == (3, 32, 32)
+
+
 def test_epochs_of_the_paper_preset_are_the_steps_that_the_audit_counts():
     paper, ordisco = preset("paper"), method("ordisco")
     for images, steps in ((2_442, 12_210), (14_651, 73_255), (500, 2_500)):  # SVHN New Instance, New Class; Tiny
@@ -170,5 +180,5 @@ def test_vats_step_is_the_published_one_of_the_data_set():
 
 
 def test_an_unknown_preset_is_refused():
-    with pytest.raises(UsageError, match="one of demo, small, paper, triple-gan"):
+    with pytest.raises(UsageError, match="one of demo, small, colour, paper, triple-gan"):
         preset("tiny")
