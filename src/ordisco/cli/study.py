@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ordisco.cli.launching import add_launcher, launching_of
 from ordisco.cli.options import check_ranges
 from ordisco.cli.options import path as path_of
-from ordisco.cli.run import MOST_JOBS
+from ordisco.cli.run import MOST_JOBS, MOST_STEPS
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.runs.signals import leave_interrupts_to_parent
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "study",
         usage="ordisco study FILE NAME [--only ROW ...] [--seeds N ...] [--jobs N] [options]\n"
-        "       ordisco study FILE NAME --list | --table | --plot PNG\n"
+        "       ordisco study FILE NAME --list | --table | --plot PNG [--frontier STEPS]\n"
         "       ordisco study FILE [--list] | --fill DOCUMENT [--check]",
         help="make the runs of a study and their table",
         description="Make every run of a study that has no result yet, going on with those that were interrupted. "
@@ -55,6 +55,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--reach", metavar="PERCENT", help="with --table: CPU-seconds until C′ is first found so accurate"
     )
+    parser.add_argument(
+        "--frontier",
+        type=int,
+        metavar="STEPS",
+        help="with --table or --plot: rows such as 'SMB, 300 steps' as curves over CPU-seconds, compared at STEPS, in "
+        "equal CPU-seconds and with most steps",
+    )
     parser.add_argument("--plot", type=path_of, metavar="PNG", help="draw accuracy over the increments")
     parser.add_argument("--fill", type=path_of, metavar="DOCUMENT", help="put the tables into a Markdown document")
     parser.add_argument("--check", action="store_true", help="with --fill: only tell whether it is up to date")
@@ -67,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit code is 1 if a document that was checked is out of date."""
     if args.job is not None:
         leave_interrupts_to_parent()
-    check_ranges(args, jobs=(1, MOST_JOBS))
+    check_ranges(args, jobs=(1, MOST_JOBS), frontier=(1, MOST_STEPS))
     for option, needs in (
         ("against", "table"),
         ("over", "table"),
@@ -77,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     ):
         if getattr(args, option) not in (None, False) and not getattr(args, needs):
             raise UsageError(f"--{option} is only for --{needs}")
+    if args.frontier is not None and not (args.table or args.plot):
+        raise UsageError("--frontier is only for --table and --plot")
     if sum(bool(getattr(args, action)) for action in ("list", "table", "plot", "fill")) > 1:
         raise UsageError("give one of --list, --table, --plot, --fill")
     from ordisco.studies.read import read_study, study_names
@@ -99,17 +108,9 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         list_rows(rows, results_of(args), args.work)
     elif args.table:
-        from ordisco.studies.each import each_increment
-        from ordisco.studies.table import Span, accuracy_of, study_text
-
-        if args.each and (args.over or args.against):
-            raise UsageError("--each compares nothing: leave --over and --against out")
-        over = None if args.over is None else Span.read(args.over)
-        reach = None if args.reach is None else accuracy_of(args.reach)
-        other = None if args.each is None else lambda groups: each_increment(groups, args.each)
-        print(study_text(study.against(args.against), results_of(args).read_all(rows), over, reach, other))
+        table(args, study, rows)
     elif args.plot is not None:
-        plot(study, rows, results_of(args), args.plot)
+        plot(study, rows, results_of(args), args.plot, args.frontier is not None)
     else:
         make(args, rows)
     return 0
@@ -172,10 +173,33 @@ def list_rows(rows: tuple[Row, ...], results: Results, work: Path) -> None:
         print(f"{state}  {row.title}: {row.command}" + (f"  # {row.purpose}" if row.purpose else ""))
 
 
-def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path) -> None:
-    """Draw a line for each row: mean and standard deviation over seeds."""
+def table(args: argparse.Namespace, study: Study, rows: tuple[Row, ...]) -> None:
+    """Print the table of what is done, as the options want it."""
+    from ordisco.studies.each import each_increment
+    from ordisco.studies.frontier import frontier_table
+    from ordisco.studies.table import Span, accuracy_of, study_text
+
+    if args.each and (args.over or args.against):
+        raise UsageError("--each compares nothing: leave --over and --against out")
+    if args.frontier and (args.each or args.over or args.reach):
+        raise UsageError("--frontier is a table of its own: leave --each, --over and --reach out")
+    over = None if args.over is None else Span.read(args.over)
+    reach = None if args.reach is None else accuracy_of(args.reach)
+    study = study.against(args.against)
+    other = None
+    if args.each is not None:
+        other = lambda groups: each_increment(groups, args.each)  # noqa: E731
+    elif args.frontier is not None:
+        other = lambda groups: frontier_table(groups, args.frontier, study.reference)  # noqa: E731
+    print(study_text(study, results_of(args).read_all(rows), over, reach, other))
+
+
+def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path, frontier: bool = False) -> None:
+    """Draw a line for each row: mean and standard deviation over seeds; of a frontier, a line for each method."""
     from ordisco.report.curves import accuracy_curves
+    from ordisco.report.frontier import frontier_figure
     from ordisco.streams.settings import name_of_increment
+    from ordisco.studies.frontier import drawn
     from ordisco.studies.table import curves_of, grouped
 
     streams = grouped(results.read_all(rows))
@@ -184,8 +208,10 @@ def plot(study: Study, rows: tuple[Row, ...], results: Results, path: Path) -> N
     if len(streams) > 1:
         raise UsageError(f"the rows are of {len(streams)} streams, a figure is of one: choose rows with --only")
     [groups] = streams.values()
-    x_label = name_of_increment(rows[0].config.stream.scenario)
-    accuracy_curves(path, curves_of(groups), x_label, study.title)
+    if frontier:
+        frontier_figure(path, drawn(groups), study.title)
+    else:
+        accuracy_curves(path, curves_of(groups), name_of_increment(rows[0].config.stream.scenario), study.title)
     print(path)
 
 

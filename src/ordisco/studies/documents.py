@@ -3,8 +3,8 @@
 A block begins with a line `<!-- KIND NAME -->` and ends with a line `<!-- end -->`; between them is what the results
 give now. KIND is `study`, or `paper` for an item of the paper. After the NAME of a study may follow `--only A, B`,
 `--seeds 0, 1`, `--against ROW`, `--over 2-4`, `--reach PERCENT`, `--each MEASURE` for a table with a column an
-increment, and `--results FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the
-results.
+increment, `--frontier STEPS` for one with a row a method, and `--results FOLDER`, a folder of other results of the same
+rows, such as those of earlier code, below the results.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pathlib import Path
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.files import read_plain, text_bytes, text_of, told_in_one_line, write_atomically
 from ordisco.studies.each import check_measure, each_increment
+from ordisco.studies.frontier import frontier_table
 from ordisco.studies.results import Results
 from ordisco.studies.study import Study
 from ordisco.studies.table import Span, accuracy_of, grouped, table_of
 
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over", "reach", "each", "results")
+OPTIONS = ("only", "seeds", "against", "over", "reach", "each", "frontier", "results")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Block:
     over: Span | None = None
     reach: float | None = None
     each: str | None = None
+    frontier: int | None = None
     results: str | None = None
 
     @staticmethod
@@ -60,6 +62,7 @@ class Block:
             Span.read(given["over"]) if "over" in given else None,
             accuracy_of(given["reach"]) if "reach" in given else None,
             check_measure(given["each"]) if "each" in given else None,
+            budget(given["frontier"]) if "frontier" in given else None,
             given.get("results"),
         )
 
@@ -75,10 +78,19 @@ class Block:
             heading = [f"{stream}:\n"] if len(streams) > 1 else []
             if self.each is not None:
                 table = each_increment(groups, self.each)
+            elif self.frontier is not None:
+                table = frontier_table(groups, self.frontier, study.reference)
             else:
                 table = table_of(groups, study.reference, study.ceiling, self.over, False, self.reach)
             parts += [*heading, table.markdown()]
         return "\n".join(parts)
+
+
+def budget(text: str) -> int:
+    """The steps of a frontier."""
+    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        raise UsageError(f"--frontier {text} is not allowed: a number of steps, such as 300")
+    return int(text)
 
 
 def listed(text: str | None) -> tuple[str, ...] | None:
