@@ -140,6 +140,14 @@ def test_the_preset_colour_keeps_size_and_colours():
     assert PRESET_IMAGES["colour"] == (3, 32, 32)
 
 
+def test_the_preset_quick_is_small_with_narrow_networks_that_keep_up():
+    for name in ("svhn-1-new-class", "svhn-1", "cifar10-5"):
+        quick, small = (RunConfig.resolve(name, preset=preset) for preset in ("quick", "small"))
+        assert quick.stream == small.stream
+        assert quick.learner == small.learner.replace(c_width=16, g_width=16, d_width=16, c_lr=0.004, ema=0.97)
+        assert quick.machine.threads == 1
+
+
 def test_epochs_of_the_paper_preset_are_the_steps_that_the_audit_counts():
     paper, ordisco = preset("paper"), method("ordisco")
     for images, steps in ((2_442, 12_210), (14_651, 73_255), (500, 2_500)):  # SVHN New Instance, New Class; Tiny
@@ -180,5 +188,5 @@ def test_vats_step_is_the_published_one_of_the_data_set():
 
 
 def test_an_unknown_preset_is_refused():
-    with pytest.raises(UsageError, match="one of demo, small, colour, paper, triple-gan"):
+    with pytest.raises(UsageError, match="one of demo, small, quick, colour, paper, triple-gan"):
         preset("tiny")
