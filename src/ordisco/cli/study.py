@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -188,9 +189,9 @@ def table(args: argparse.Namespace, study: Study, rows: tuple[Row, ...]) -> None
     study = study.against(args.against)
     other = None
     if args.each is not None:
-        other = lambda groups: each_increment(groups, args.each)  # noqa: E731
+        other = partial(each_increment, measure=args.each)
     elif args.frontier is not None:
-        other = lambda groups: frontier_table(groups, args.frontier, study.reference)  # noqa: E731
+        other = partial(frontier_table, steps=args.frontier, reference=study.reference)
     print(study_text(study, results_of(args).read_all(rows), over, reach, other))
 
 

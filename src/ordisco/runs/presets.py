@@ -84,8 +84,8 @@ SMALL = SHORT.replace(
     replay_unlabeled=0.25,
 )
 
-# The same in half of the seconds: 16 channels fill a register of AVX-512, 24 take twice the time; a rate and an average
-# that keep up with few steps. See "Seconds" in docs/results.md.
+# The same in half of the seconds: two thirds of the channels, with a rate and an average that keep up with few steps.
+# See "Seconds" in docs/results.md.
 QUICK = SMALL.replace(c_width=16, g_width=16, d_width=16, c_lr=4e-3, ema=0.97)
 
 # 32×32 images in colour, ten minutes on two cores.

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from ordisco.errors import OrdiscoError, UsageError, shown
 from ordisco.report.table import TextTable
-from ordisco.studies.paired import differences, interval
-from ordisco.studies.table import NONE, Group, cpu_cell, points
+from ordisco.studies.table import NONE, Group, cpu_cell, difference_cell
 from ordisco.words import percent_mean, size
 
 NAME = re.compile(r"(?P<curve>.+), (?P<steps>\d[\d,]*) steps")
@@ -34,9 +33,6 @@ class Point:
         result = self.group.results.get(seed)
         seconds = None if result is None else result.get("cpu_seconds")
         return None if result is None or seconds is None else (seconds, result["last_accuracy"])
-
-
-Curves = Mapping[str, Sequence[Point]]
 
 
 def curve_of(name: str) -> tuple[str, int] | None:
@@ -92,13 +88,13 @@ def frontier_table(groups: Sequence[Group], steps: int, reference: str | None) -
         "method",
         f"{steps:,} steps an increment",
         "CPU s",
-        f"− {base}, points [95 % CI]",
+        f"− {base} with as many, points [95 % CI]",
         f"in the CPU s of {base}",
-        f"− {base}, points [95 % CI]",
-        "with most steps",
+        f"− {base} in these, points [95 % CI]",
+        "with its most steps",
         "steps",
-        f"− {base}, points [95 % CI]",
-        "more than with the steps before",
+        f"− {base} with its most, points [95 % CI]",
+        "− with the steps before",
         "kept",
     )
     rows = []
@@ -111,13 +107,13 @@ def frontier_table(groups: Sequence[Group], steps: int, reference: str | None) -
                 name,
                 NONE if here is None else percent_mean(list(here.group.scores().values())),
                 NONE if here is None else cpu_cell([of.get("cpu_seconds") for of in here.group.results.values()]),
-                NONE if here is None or name == base else less(here.group.scores(), start.group.scores()),
+                NONE if here is None or name == base else difference_cell(here.group.scores(), start.group.scores()),
                 percent_mean(list(within.values())) + beyond(curve, seconds) if within else NONE,
-                NONE if not within or name == base else less(within, start.group.scores()),
+                NONE if not within or name == base else difference_cell(within, start.group.scores()),
                 percent_mean(list(best.values())),
                 f"{last.steps:,}",
-                NONE if name == base else less(best, curves[base][-1].group.scores()),
-                less(best, curve[-2].group.scores()) if len(curve) > 1 else NONE,
+                NONE if name == base else difference_cell(best, curves[base][-1].group.scores()),
+                difference_cell(best, curve[-2].group.scores()) if len(curve) > 1 else NONE,
                 size(max(last.group.values("kept_bytes").values())),
             )
         )
@@ -149,12 +145,6 @@ def beyond(curve: Sequence[Point], seconds: Mapping[int, float]) -> str:
     """A mark where the seconds are more than the curve's largest budget takes."""
     ends = [found[-1][0] < of_seed for seed, of_seed in seconds.items() if (found := seed_curve(curve, seed))]
     return " (all steps)" if ends and all(ends) else ""
-
-
-def less(values: Mapping[int, float], reference: Mapping[int, float]) -> str:
-    """The paired difference with its interval."""
-    paired = differences(values, reference)
-    return points(interval(paired)) if paired else NONE
 
 
 def drawn(groups: Iterable[Group]) -> dict[str, list[tuple[float, float, float, int]]]:
