@@ -9,7 +9,8 @@ import pytest
 from made_up import make_up
 from ordisco.cli import parser
 from ordisco.cli.paper import making_of
-from ordisco.paper.items import items
+from ordisco.paper.items import items, on_data
+from ordisco.paper.outcome import outcome
 from ordisco.paper.place import Found, Place
 from ordisco.paper.samples import one_class
 from ordisco.paper.scales import Plan
@@ -123,4 +124,7 @@ def test_one_data_set_is_asked_for_again_and_kept_beside_the_whole_item(tmp_path
     assert [panel["name"] for panel in of["panels"]] == ["SVHN-1"]
     assert title(of) == "Table 3: Ablation with few labels: replay and Reg, on svhn alone"
     assert [file.name for file in making.place.items.iterdir()] == ["table-3-svhn.json"]
-    assert all("CIFAR" not in quote["what"] for quote in of["quoted"])
+    [figure] = on_data([items()["figure-5"]], "svhn")
+    quotes = outcome(figure, making.plan, making.place, "")["quoted"]
+    assert quotes
+    assert all("CIFAR" not in quote["what"] for quote in quotes)

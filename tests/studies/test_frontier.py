@@ -12,6 +12,8 @@ from ordisco.studies.table import Group
 from tiny import call, one_line
 from tiny_study import write_study
 
+ROOT = Path(__file__).parents[2]
+
 
 def fake(accuracy: float, seconds: float | None) -> dict[str, Any]:
     return {"last_accuracy": accuracy, "cpu_seconds": seconds, "kept_bytes": 1500}
@@ -88,6 +90,17 @@ def test_the_command_takes_it_with_a_table_or_a_figure_alone(tmp_path: Path, cap
         code, _, error = call(capsys, "study", file, "s", *words)
         assert code == 2
         assert told in one_line(error)
+
+
+def test_the_command_shows_the_committed_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ("study", ROOT / "experiments" / "studies.toml", "digits-steps-new-instance", "--frontier", "200")
+    code, output, _ = call(capsys, *words, "--table", "--against", "ORDisCo, 200 steps")
+    assert code == 0
+    assert "| in the CPU s of ORDisCo |" in " ".join(output.split())
+    assert call(capsys, *words, "--plot", tmp_path / "frontier.png")[0] == 0
+    curves = ("study", *words[1:3], "--plot", tmp_path / "curves.png")
+    assert call(capsys, *curves)[0] == 0
+    assert (tmp_path / "frontier.png").read_bytes() != (tmp_path / "curves.png").read_bytes()
 
 
 def test_the_figure_is_drawn(tmp_path: Path):
