@@ -1,6 +1,7 @@
 """Items made from nothing: runs, judge, pictures, page; resumed, shared, and half-made where they are stopped."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,18 @@ def test_items_are_made_once_from_shared_runs_with_their_pictures(
     assert code == 0
     assert json.loads(output)[0]["complete"]  # nothing but JSON: there was nothing to make
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "digits" / "runs").iterdir()} == before
+
+    document = tmp_path / "docs" / "page.md"
+    document.parent.mkdir()
+    document.write_text(
+        "".join(f"<!-- paper {name} digits -->\n\n<!-- end -->\n\n" for name in ("figure-2", "figure-4"))
+    )
+    assert call(capsys, "paper", *MADE, *TINY, "--out", tmp_path, "--items", tmp_path / "kept")[0] == 0
+    assert call(capsys, "paper", "--fill", document, "--items", tmp_path / "kept")[0] == 0
+    links = re.findall(r"!\[.*\]\((.*)\)", document.read_text())
+    assert len(links) == 1 + 3  # t-SNE; real images and those of two methods
+    for link in links:
+        assert (document.parent / link).read_bytes().startswith(b"\x89PNG")
 
     [drawn] = (tmp_path / "digits" / "judged").glob("*-tsne.png")
     drawn.unlink()  # as where a kill came after the numbers and before the picture

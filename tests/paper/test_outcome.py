@@ -13,7 +13,7 @@ from ordisco.paper.items import chosen, items
 from ordisco.paper.listing import table as list_table
 from ordisco.paper.make import Making
 from ordisco.paper.order import order_of
-from ordisco.paper.outcome import other_code, outcome, read
+from ordisco.paper.outcome import other_code, outcome, read, shown
 from ordisco.paper.scales import Plan
 from ordisco.paper.words import blocks, markdown, notes, quote_line
 from ordisco.report.table import TextTable
@@ -100,7 +100,7 @@ def test_growth_is_told_by_what_doubling_the_stream_costs(tmp_path: Path, plan: 
     assert grown["ordisco"] == (pytest.approx(2.0), 1.0)
     assert grown["offline-last"] == (pytest.approx(55 / 15), 1.0)
     assert grown["offline-all"] == (pytest.approx(55 / 15), 11 / 6)
-    assert "O(B²)" in markdown(of)
+    assert "O(B²)" in markdown(of, "pictures")
 
 
 def test_order_holds_where_every_pair_stands_as_in_the_paper():
@@ -127,7 +127,7 @@ def test_every_item_is_shown_in_words_and_kept(item, tmp_path: Path):
     assert tables(of)
     assert read(tmp_path / "digits" / "items" / f"{item.name}.json") == json.loads(json.dumps(of))
     assert of["command"] == f"ordisco paper {item.name} --scale digits"
-    assert f"`{of['command']}`, 1 seed" in markdown(of)
+    assert f"`{of['command']}`, 1 seed" in markdown(of, "pictures")
 
 
 def test_a_half_made_item_is_told_and_not_kept(tmp_path: Path, plan: Plan):
@@ -258,3 +258,5 @@ def test_the_results_page_agrees_with_the_items_that_are_kept():
     assert set(named) == there
     if named:
         assert main(["paper", "--fill", str(page), "--items", str(kept), "--check"]) == 0
+    pictures = {file.parent / "pictures" / name for file in kept.glob("*/*.json") for name in shown(read(file))}
+    assert pictures == set(kept.glob("*/pictures/*"))

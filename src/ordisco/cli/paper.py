@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -173,7 +174,7 @@ def measure(args: argparse.Namespace) -> int:
 
 def fill(args: argparse.Namespace) -> int:
     """Fill a document, or tell what of it is out of date."""
-    from ordisco.paper.outcome import read
+    from ordisco.paper.outcome import PICTURES, read
     from ordisco.paper.words import markdown
     from ordisco.studies import documents
 
@@ -187,6 +188,6 @@ def fill(args: argparse.Namespace) -> int:
         file = args.items / parts[1] / f"{parts[0]}.json"
         if not file.is_file():
             raise OrdiscoError(f"it has no result yet: {file} is not there")
-        return markdown(read(file))
+        return markdown(read(file), Path(os.path.relpath(file.parent / PICTURES, args.fill.parent)).as_posix())
 
     return documents.tell(args.fill, "paper", documents.fill(args.fill, "paper", block, args.check), args.check)

@@ -165,7 +165,7 @@ def curves_panel(panel: Panel, pictures: Path) -> Html:
 
 def complexity_panel(panel: Panel, pictures: Path) -> Html:
     """The table, and time and storage over the increments."""
-    title, block = words.complexity_panel(panel, True)
+    title, block = words.complexity_panel(panel, None)
     rows = [row for row in panel["rows"] if row["seconds"]]
     times = [Series(row["name"], [row["seconds"]]) for row in rows]
     storage = [Series(row["name"], [[size / 1e6 for size in row["bytes"]]]) for row in rows]
@@ -201,7 +201,7 @@ def samples_panel(panel: Panel, pictures: Path) -> Html:
 
 def coverage_panel(panel: Panel, pictures: Path) -> Html:
     """The table of coverage, and the t-SNE picture."""
-    [block] = words.coverage_panel(panel, True)
+    [block] = words.coverage_panel(panel, None)
     [grid] = panel["grids"]
     picture = png_in(pictures / grid["file"])
     return join([words_table(block), figure(image(picture, grid["name"]), grid["name"]) if picture else None])

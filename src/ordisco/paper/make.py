@@ -63,7 +63,7 @@ class Making:
         found = []
         for item in self.items:
             of = outcome(item, self.plan, self.place, self.command(item))
-            write(of, self.place.items)
+            write(of, self.place.items, self.place.pictures)
             found.append(of)
         return found
 

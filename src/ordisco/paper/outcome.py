@@ -32,6 +32,7 @@ KINDS = {
     "samples": samples,
     "coverage": coverage,
 }
+PICTURES = "pictures"  # the folder of kept items' pictures
 JUDGE = "judge"  # a number of the text that is not a method's
 DRAWN = ("samples", "coverage")  # made of finished runs, not of their results
 
@@ -126,13 +127,22 @@ def score(seeds: Mapping[str, list[float]], average: bool) -> float:
 # ---------------------------------------------------------------------- files
 
 
-def write(of: Outcome, directory: Path) -> Path | None:
-    """Keep a complete outcome as a file; one that is not complete is no result and is not kept."""
+def write(of: Outcome, directory: Path, pictures: Path) -> Path | None:
+    """Keep a complete outcome as a file, and what it shows of `pictures` beside it; a half-made one is not kept."""
     if not of["complete"]:
         return None
+    for name in shown(of):
+        with told_in_one_line("read", pictures / name):
+            picture = (pictures / name).read_bytes()
+        write_atomically(directory / PICTURES / name, picture)
     file = directory / f"{of['item']}.json"
     write_atomically(file, json_bytes(of, indent=1))
     return file
+
+
+def shown(of: Outcome) -> list[str]:
+    """The pictures that an item shows, by the names of their files; of a slider the one that the paper shows."""
+    return [grid["file"] for panel in of["panels"] for grid in panel.get("grids", ())]
 
 
 def read(file: Path) -> Outcome:

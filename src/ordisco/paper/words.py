@@ -13,13 +13,17 @@ NONE = "—"
 Block = str | TextTable
 
 
-def blocks(of: Outcome, times: bool = True) -> list[Block]:
-    """The panels of an item, a heading and a table each; `times` are the machine's, and left out of documents."""
+def blocks(of: Outcome, pictures: str | None = None) -> list[Block]:
+    """The panels of an item, a heading and a table each.
+
+    `pictures` is the way from a document to the folder of the item's pictures, which it shows; None for a terminal,
+    which names their files, and shows times of the machine, too.
+    """
     parts: list[Block] = []
     for panel in of["panels"]:
         if of["kind"] != "complexity":
             parts.append(f"{panel['name']} (ours: {panel['ours']}):")
-        parts += [part for part in PANELS[of["kind"]](panel, times) if part]
+        parts += [part for part in PANELS[of["kind"]](panel, pictures) if part]
     parts += [quote_line(quote) for quote in of["quoted"]]
     return parts
 
@@ -40,9 +44,9 @@ def notes(of: Outcome, now: Mapping[str, Any] | None = None) -> list[str]:
     return found + [f"In the paper: {line}" for line in of["contradictions"]]
 
 
-def markdown(of: Outcome) -> str:
-    """All of it for a document; pictures are left out."""
-    text = [part + "\n" if isinstance(part, str) else part.markdown() for part in blocks(of, times=False)]
+def markdown(of: Outcome, pictures: str) -> str:
+    """All of it for a document, from which `pictures` is the way to the folder of the item's pictures."""
+    text = [part + "\n" if isinstance(part, str) else part.markdown() for part in blocks(of, pictures)]
     code = ", ".join(str(code.get("commit") or code.get("version"))[:12] for code in of["code"])
     seeds = f"{len(of['seeds'])} seed{'s' if len(of['seeds']) > 1 else ''}"
     text.append(f"`{of['command']}`, {seeds}, {of['runs']} runs, code {code}.\n")
@@ -52,7 +56,7 @@ def markdown(of: Outcome) -> str:
 # ---------------------------------------------------------------------- kinds
 
 
-def table_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
+def table_panel(panel: Mapping[str, Any], pictures: str | None) -> list[Block]:
     """Two columns for each of the paper's: its own and ours."""
     header, fields = ["method"], []
     for place, column in enumerate(panel["columns"]):
@@ -94,7 +98,7 @@ def order_line(orders: Sequence[Mapping[str, Any]]) -> str:
     return f"The paper's order holds in {held} of {pairs} pairs{tops}."
 
 
-def curves_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
+def curves_panel(panel: Mapping[str, Any], pictures: str | None) -> list[Block]:
     """A row a method: a few increments, and the points that the paper's tables print."""
     lengths = [len(values) for line in panel["lines"] for values in line["seeds"].values()]
     if not lengths:
@@ -123,7 +127,7 @@ def curves_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     return [TextTable(tuple(header), tuple(rows)), order_line(panel["order"])]
 
 
-def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
+def complexity_panel(panel: Mapping[str, Any], pictures: str | None) -> list[Block]:
     """A row a strategy."""
     header = [
         "strategy",
@@ -138,7 +142,7 @@ def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
         grown = [NONE if row[key] is None else f"× {row[key]:.1f}" for key in ("time_doubling", "storage_doubling")]
         kept = size(row["bytes"][-1]) if row["bytes"] else NONE
         rows.append([row["name"], row["paper"]["Time"], grown[0], row["paper"]["Storage"], grown[1], kept])
-    if times:
+    if pictures is None:
         header.append("time")
         for line, row in zip(rows, panel["rows"], strict=True):
             line.append(duration(row["seconds"][-1]) if row["seconds"] else NONE)
@@ -147,22 +151,25 @@ def complexity_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
     return [title, TextTable(tuple(header), tuple(tuple(row) for row in rows))]
 
 
-def samples_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
-    """Where the pictures are."""
-    return [f"{grid['name']}: {grid['file']}." for grid in panel["grids"]]
+def samples_panel(panel: Mapping[str, Any], pictures: str | None) -> list[Block]:
+    """The pictures, or where they are."""
+    if pictures is None:
+        return [f"{grid['name']}: {grid['file']}." for grid in panel["grids"]]
+    return [f"{grid['name']}:\n\n![{grid['name']}]({pictures}/{grid['file']})" for grid in panel["grids"]]
 
 
-def coverage_panel(panel: Mapping[str, Any], times: bool) -> list[Block]:
+def coverage_panel(panel: Mapping[str, Any], pictures: str | None) -> list[Block]:
     """A row a set of points, a column for test and for training images."""
     found: dict[str, dict[str, str]] = {}
     for row in panel["rows"]:
         cells = found.setdefault(row["points_of"], {})
         cells[row["reference"]] = f"{mean_of(list(row['ours'].values()))} ({row['points']:,})"
     rows = tuple((name, cells.get("test", NONE), cells.get("train", NONE)) for name, cells in found.items())
-    return [TextTable(("points (how many)", "test images covered, %", "training images covered, %"), rows)]
+    table = TextTable(("points (how many)", "test images covered, %", "training images covered, %"), rows)
+    return [table] if pictures is None else [table, *samples_panel(panel, pictures)]
 
 
-PANELS: dict[str, Callable[[Mapping[str, Any], bool], list[Block]]] = {
+PANELS: dict[str, Callable[[Mapping[str, Any], str | None], list[Block]]] = {
     "table": table_panel,
     "search": table_panel,
     "curves": curves_panel,
