@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import blob_dataset
-from ordisco.data.prepare import change_images, even_contrast, grey, take_validation
+from ordisco.data.prepare import change_images, even_contrast, fewer_test_images, grey, take_validation
 from ordisco.errors import UsageError
 from ordisco.streams.build import build_stream
 from ordisco.streams.settings import StreamSettings
@@ -49,6 +49,24 @@ def test_held_out_images_replace_the_test_images_and_leave_the_training_set():
     assert not torch.equal(take_validation(dataset, 20, seed=4).test.images, held.test.images)
     with pytest.raises(UsageError, match="validation = 72 is not allowed: blobs has 72 labelled images"):
         take_validation(dataset, 72, seed=0)
+
+
+def test_fewer_test_images_are_some_of_them_and_the_training_set_stays():
+    dataset = blob_dataset()
+    fewer = fewer_test_images(dataset, 5, seed=3)
+    assert fewer.train is dataset.train
+    assert len(fewer.test) == 5
+    there = {
+        (tuple(x.flatten().tolist()), int(y)) for x, y in zip(dataset.test.images, dataset.test.labels, strict=True)
+    }
+    assert {
+        (tuple(x.flatten().tolist()), int(y)) for x, y in zip(fewer.test.images, fewer.test.labels, strict=True)
+    } < there
+    assert torch.equal(fewer_test_images(dataset, 5, seed=3).test.images, fewer.test.images)
+    assert not torch.equal(fewer_test_images(dataset, 5, seed=4).test.images, fewer.test.images)
+    assert fewer_test_images(dataset, len(dataset.test), seed=3) is dataset
+    stream = build_stream(StreamSettings(max_test=40, validation=300), "digits")
+    assert (len(stream.dataset.test), len(stream.dataset.train)) == (40, 1438 - 300)
 
 
 def test_a_stream_may_have_even_contrast_without_being_grey():

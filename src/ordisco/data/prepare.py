@@ -1,4 +1,4 @@
-"""What a stream may do to its images before they arrive: grey, contrast; and a part held out for tuning."""
+"""What a stream may do to its images before they arrive: grey, contrast, a part held out, fewer to test on."""
 
 from __future__ import annotations
 
@@ -56,6 +56,14 @@ def take_validation(dataset: Dataset, count: int, seed: int) -> Dataset:
     chosen[np.random.RandomState(seed).permutation(known)[:count]] = True
     held = torch.from_numpy(chosen)
     return replace(dataset, train=dataset.train[~held], test=dataset.train[held])
+
+
+def fewer_test_images(dataset: Dataset, count: int, seed: int) -> Dataset:
+    """At most `count` test images, drawn by seed and in their order."""
+    if count >= len(dataset.test):
+        return dataset
+    chosen = np.sort(np.random.RandomState(seed).permutation(len(dataset.test))[:count])
+    return replace(dataset, test=dataset.test[torch.from_numpy(chosen)])
 
 
 def _by_chunk(images: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:

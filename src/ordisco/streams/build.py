@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
     """Load the data and arrange them as the settings say."""
     from ordisco.data.load import load
-    from ordisco.data.prepare import change_images, take_validation
+    from ordisco.data.prepare import change_images, fewer_test_images, take_validation
     from ordisco.streams.arrange import new_class, new_instance
 
     check_dataset(settings.dataset)
@@ -32,6 +32,8 @@ def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: P
     )
     if settings.validation is not None:
         dataset = take_validation(dataset, settings.validation, settings.data_seed)
+    if settings.max_test is not None:
+        dataset = fewer_test_images(dataset, settings.max_test, settings.data_seed)
     if settings.grey or settings.contrast:
         dataset = change_images(dataset, settings.grey, settings.contrast)
     if settings.flip is not None:

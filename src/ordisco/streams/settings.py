@@ -37,6 +37,7 @@ class StreamSettings(Settings):
     )
     data_seed: int = setting(0, "draws the classes and the test images of own data", low=0, high=MOST_SEED)
     max_images: int | None = setting(None, "use at most so many training images", low=1, high=10**8)
+    max_test: int | None = setting(None, "evaluate on at most so many test images (by data_seed)", low=1, high=10**8)
     even_classes: bool = setting(
         False, "max_images: as many of each class, by labels that nobody would have; else as they come"
     )
