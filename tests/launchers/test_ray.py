@@ -148,12 +148,18 @@ def test_a_signal_to_the_whole_process_group_saves_and_stops(out, monkeypatch):
     ) as child:
         try:
             wait_until(lambda: list(own.glob("smb-seed0/checkpoints/step-*")) or child.poll() is not None)
-            daemons = [process for process, words in processes_that_know(own).items() if "raylet" in words]
+            there = processes_that_know(own)
+            making = [process for process, words in there.items() if "ordisco\0worker" in words]
+            each(making, signal.SIGSTOP)  # on a fast machine the runs would be done before the signal is heard of
+            daemons = [process for process, words in there.items() if "raylet" in words]
+            assert making
             assert daemons
             assert all(
                 os.getsid(process) != child.pid for process in daemons
             )  # a terminal's Ctrl-C does not reach them
             os.killpg(child.pid, signal.SIGTERM)
+            time.sleep(2 * launcher.ASK_SECONDS)
+            each(making, signal.SIGCONT)
             _, complaints = child.communicate(timeout=45)
         finally:
             child.kill()
@@ -166,6 +172,13 @@ def test_a_signal_to_the_whole_process_group_saves_and_stops(out, monkeypatch):
     without_figures(monkeypatch)
     assert main(["resume", str(own), "--jobs", "1"]) == 0
     assert_as_local(out, "own")
+
+
+def each(processes: list[int], number: signal.Signals) -> None:
+    """A signal to each of them that is there."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def processes_that_know(path: Path) -> dict[int, str]:
