@@ -103,6 +103,7 @@ TABLE: tuple[Method, ...] = (
         replay="online",
         stabilize=True,
     ),
+    Method("ordisco+", "ORDisCo+", "not in the paper", memory="labels", umb_of_G=1, gan=True, replay="online"),
     Method(
         "ordisco-mof",
         "ORDisCo, SMB-mof",
