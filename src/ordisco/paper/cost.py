@@ -60,7 +60,8 @@ def kind_of(config: RunConfig) -> str:
     """Runs of one kind take the same time a step."""
     learner, stream = config.learner, config.stream
     size = stream.size or SIDES.get(stream.dataset, 32)
-    return f"{config.method} {learner.unlabeled.unlabeled_loss} {learner.classifier.c_net} {stream.dataset}-{size}"
+    images = f"{stream.dataset}-{size} {learner.step.batch_labeled}+{learner.step.batch_unlabeled}"
+    return f"{config.method} {learner.unlabeled.unlabeled_loss} {learner.classifier.c_net} {images}"
 
 
 def steps_of(config: RunConfig) -> int:
