@@ -9,6 +9,7 @@ import torch
 from conftest import increment_of, make_learner
 from midway import classify, drawn, pseudo, ready, taught
 from ordisco.data.pixels import normalize
+from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Augmentation, Pairs, Unlabeled
 from ordisco.learner.targets import aligned, aligned_targets, beside, teach, unlabeled_views
 from ordisco.maths.unlabeled.align import align_distribution
@@ -74,6 +75,28 @@ def test_images_of_each_increment_are_aligned_with_the_labels_that_came_with_it(
     found = aligned(learner.state, pools, p, torch.tensor([0, 0, 1]), "targets")
     torch.testing.assert_close(found[:2], align_distribution(p[:2], pools.expected[0], torch.tensor([0.4, 0.2, 0.4])))
     torch.testing.assert_close(found[2], torch.tensor([0.0, 0.0, 1.0]))
+
+
+def test_increments_of_which_the_same_is_expected_share_a_mean_prediction():
+    learner = make_learner("jt", num_classes=4, align="all")
+    learner.learn(increment_of([0, 1], [0, 1]))
+    learner.learn(increment_of([2, 3], [2, 3], seed=1))
+    learner.begin(increment_of([0, 1], [0, 1], seed=2))
+    pools = learner.pools
+    assert pools.expected.tolist() == [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
+    assert pools.increments.bincount().tolist() == [4, 2]  # those of the first and the third together, of the second
+    p = torch.tensor([[0.4, 0.4, 0.1, 0.1], [0.8, 0.0, 0.1, 0.1]])
+    aligned(learner.state, pools, p, torch.tensor([0, 0]), "targets")
+    torch.testing.assert_close(learner.state.predicted["targets"][0], torch.tensor([1.2, 0.4, 0.2, 0.2, 2.0]))
+
+
+def test_an_increment_that_was_begun_with_other_means_is_not_gone_on_with():
+    learner = ready("jt", align="all")
+    learner.step()
+    learner.attach(learner.increment)
+    learner.state.predicted["targets"] = torch.cat([learner.state.predicted["targets"]] * 2)
+    with pytest.raises(OrdiscoError, match="begun by a version that aligned its images otherwise"):
+        learner.attach(learner.increment)
 
 
 @pytest.mark.parametrize(("which", "seen"), [("unlabeled", []), ("old-classes", [0, 1]), ("labeled", [0, 1, 2, 3])])

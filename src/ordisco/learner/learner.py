@@ -189,6 +189,10 @@ class Learner:
         """Lay out what mini-batches are drawn from; None: no increment is under way."""
         self.increment = increment
         self.pools = None if increment is None else lay_out(self.setup, self.state, increment)
+        if self.pools is not None and self.state.step:
+            rows = len(self.pools.expected)
+            if any(len(sums) != rows for sums in self.state.predicted.values()):
+                raise OrdiscoError("the increment was begun by a version that aligned its images otherwise: begin anew")
 
     def step(self) -> None:
         """One training step; all its random numbers depend only on the seed and the step's number."""

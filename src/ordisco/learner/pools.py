@@ -23,8 +23,8 @@ class Pools:
     images: Tensor  # labelled, uint8
     slots: Tensor
     unlabeled: Tensor | Held  # uint8
-    increments: Tensor  # with which each unlabelled image came
-    expected: Tensor  # (increments, classes): the class frequencies to be expected among the unlabelled images of each
+    increments: Tensor  # the row of `expected` of the increment with which each unlabelled image came
+    expected: Tensor  # (rows, classes): the class frequencies to be expected among unlabelled images
     here: Tensor  # (classes,): may the increment have images of the class? Those whose labels came; all, if none came
     steps: int  # of the increment
 
@@ -61,12 +61,13 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
     if increment.share is not None:  # which has no image of an earlier increment beside it
         held = Held(unlabeled, increment.num_unlabeled, setup.group)
         came = came.new_full((len(held),), first)
+    expected, group = alike(frequencies(arrived, classes.counts(given)))
     return Pools(
         labeled,
         classes.slots_of(given),
         held,
-        came - first,
-        frequencies(arrived, classes.counts(given)),
+        group[came - first],
+        expected,
         here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
         steps=setup.steps_of(state.increments, increment.size),
     )
@@ -80,3 +81,19 @@ def frequencies(arrived: Tensor, remembered: Tensor) -> Tensor:
     """
     counts = torch.where(arrived.sum(1, keepdim=True) > 0, arrived, remembered).float()
     return counts / counts.sum(1, keepdim=True)
+
+
+def alike(expected: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows in the order in which they come, and which of them each row is.
+
+    Increments of which the same is expected share a mean prediction: that of each alone would be of few images. In New
+    Instance all do.
+
+    >>> alike(torch.tensor([[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]]))
+    (tensor([[1.0000, 0.0000],
+            [0.5000, 0.5000]]), tensor([0, 1, 0]))
+    """
+    rows, group = torch.unique(expected, dim=0, return_inverse=True)  # in another order
+    first = torch.full_like(group[: len(rows)], len(expected))
+    order = first.scatter_reduce(0, group, torch.arange(len(expected), device=group.device), "amin").argsort()
+    return rows[order], order.argsort()[group]
