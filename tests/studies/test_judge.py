@@ -16,6 +16,7 @@ from ordisco.settings.learner import LearnerSettings
 from ordisco.streams.arrange import new_class, new_instance
 from ordisco.streams.stream import Stream
 from ordisco.studies import judge as judging
+from ordisco.studies.generators import summary, taught
 from tiny import DATA as DATA_OPTIONS
 from tiny import STREAM, call, one_line
 from tiny_study import QUICK_JUDGE, quick_judge  # noqa: F401
@@ -150,3 +151,25 @@ def test_default_judge_takes_a_few_passes() -> None:
     assert judging.judge_settings(100).step.steps == judging.LEAST_STEPS
     assert judging.judge_settings(21_000).step.steps == 10 * 21_000 // 128
     assert isinstance(judging.JUDGE, LearnerSettings)
+
+
+@pytest.mark.slow
+def test_a_classifier_taught_by_generated_images_alone_is_blind_to_what_they_lack(painter: Painter, instances: Stream):
+    still = replace(instances, dataset=replace(instances.dataset, translate=0))
+    kept = painter.state.memories.data
+    kept.images, kept.labels = kept.images[kept.labels < 2], kept.labels[kept.labels < 2]
+    found = taught(painter, still, 120, settings=QUICK_JUDGE)
+    assert 0.6 < found["generated"] <= 5 / 6  # class 5 is never drawn
+    assert 0 < found["labelled"] <= 2 / 6
+    painter.state.memories.data = None
+    assert list(taught(painter, still, 12, settings=QUICK_JUDGE)) == ["generated"]
+
+
+def test_what_was_taught_stands_in_the_table_where_it_was_measured() -> None:
+    covered = [{"reference": "test", "points_of": name, "coverage": 0.5} for name in ("generated", "real")]
+    result = {"run": "a", "increments": 1, "judge_test_accuracy": 0.9, "sample_accuracy": 0.8, "umb_images": 1}
+    result |= {"train_images": 2, "coverings": covered}
+    assert "taught" not in summary([result]).markdown()
+    both = summary([result, {**result, "taught": {"generated": 0.5, "labelled": 0.25}}])
+    assert both.header[-2:] == ("taught by generated images", "taught by labelled images")
+    assert [row[-2:] for row in both.rows] == [("—", "—"), ("50.0 %", "25.0 %")]

@@ -35,6 +35,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--drawn", type=int, default=DRAWN, metavar="N", help=f"training images drawn, 0: none (default: {DRAWN})"
     )
+    parser.add_argument(
+        "--taught",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also test a classifier that learned from N generated images alone, and one from the labelled images kept",
+    )
     parser.add_argument("--data-dir", type=path_of, metavar="DIR", help="as for `ordisco run`")
     parser.add_argument("--train", metavar="STREAM", help="train the judge of this stream instead")
     parser.add_argument("--seed", type=int, default=0, help="--train: seed of the stream and of learning (default: 0)")
@@ -45,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> None:
     """Judge, or train a judge."""
-    check_ranges(args, points=(1, MOST), drawn=(0, MOST), seed=(0, MOST_SEED))
+    check_ranges(args, points=(1, MOST), drawn=(0, MOST), taught=(0, MOST), seed=(0, MOST_SEED))
     if args.out is None:
         raise UsageError("--out DIR is missing: where the results are to be kept")
     if args.train is not None:
@@ -60,7 +67,9 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("give the directory of one or more runs, or --train STREAM")
     from ordisco.studies.generators import Judging, judge_run, summary
 
-    how = Judging(args.out, args.judges or args.out / "judges", args.points, args.drawn, args.data_dir)
+    how = Judging(
+        args.out, args.judges or args.out / "judges", args.points, args.drawn, args.data_dir, taught=args.taught
+    )
     print(summary([judge_run(path, how) for path in args.runs]).markdown(), end="")
 
 

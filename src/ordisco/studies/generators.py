@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ordisco.evaluation.accuracy import evaluate, evenly
 from ordisco.evaluation.samples import (
     Images,
     check_generator,
@@ -25,7 +26,9 @@ from ordisco.report.table import TextTable
 from ordisco.report.tsne import draw_tsne
 from ordisco.runs.directory import RunDirectory
 from ordisco.runs.launch import load_learner, read_config, saved_stream
-from ordisco.studies.judge import cached_judge
+from ordisco.settings.learner import LearnerSettings
+from ordisco.streams.stream import Increment, Stream
+from ordisco.studies.judge import cached_judge, judge_settings, train_on
 from ordisco.words import percent
 
 GRID = 16  # samples of each class
@@ -36,6 +39,7 @@ class Judging:
     """How generators are judged: where files go and judges are kept, and how many points are taken and drawn.
 
     `umb_images`: images of the UMB that G is compared with; None: as many as fit into G's bytes.
+    `taught`: is a classifier taught by so many generated images alone, too?
     """
 
     out: Path
@@ -44,6 +48,7 @@ class Judging:
     drawn: int
     data_dir: Path | None = None
     umb_images: int | None = None
+    taught: int = 0
 
 
 def judge_run(path: Path, how: Judging) -> dict[str, Any]:
@@ -73,6 +78,8 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
         "umb_images": len(images.umb),
         "coverings": [asdict(covering) for covering in coverings(learner, judge, images, how.points)],
     }
+    if how.taught:
+        result["taught"] = taught(learner, stream, how.taught, config.machine.threads)
     write_atomically(how.out / f"{name}.json", json_bytes(result, indent=1))
     if how.drawn:
         title = "UMB" if how.umb_images else "UMB of G's bytes"
@@ -82,6 +89,26 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
     rows = [stream.dataset.classes[label] for label in labels]
     sample_grid(how.out / f"{name}-samples.png", grid, len(labels), rows)
     return result
+
+
+def taught(
+    learner: Learner, stream: Stream, count: int, threads: int | None = None, settings: LearnerSettings | None = None
+) -> dict[str, float]:
+    """The accuracy on test images of a classifier that knows `count` generated images alone, y′ as their labels.
+
+    That is the classification accuracy score of Ravuri and Vinyals (2019): images may show their class and still be
+    all alike, which a judge does not notice. Beside it stands that of the labelled images that the learner keeps, if
+    there are any, in as many steps.
+    """
+    labels = evenly(sorted(learner.classes), count)
+    lessons = {"generated": Increment(learner.sample(labels, seed=2).cpu(), labels)}
+    kept = learner.state.memories.data
+    if kept is not None and bool((kept.labels >= 0).any()):
+        known = kept.labels >= 0
+        lessons["labelled"] = Increment(kept.images[known].cpu(), kept.labels[known].cpu())
+    settings = settings or judge_settings(count)
+    test = stream.test_after(learner.increments - 1)
+    return {name: evaluate(train_on(images, stream, settings, threads), test) for name, images in lessons.items()}
 
 
 def draw_features(
@@ -98,7 +125,9 @@ def draw_features(
 
 def summary(results: Sequence[dict[str, Any]]) -> TextTable:
     """A row for each run; coverage of test images."""
-    header = ("run", "increments", "judge on test", "judge on samples", "coverage by G", "by UMB (images)", "by real")
+    header = ["run", "increments", "judge on test", "judge on samples", "coverage by G", "by UMB (images)", "by real"]
+    teachers = [name for name in ("generated", "labelled") if any(name in of.get("taught", {}) for of in results)]
+    header += [f"taught by {name} images" for name in teachers]
     rows = []
     for result in results:
         test = {row["points_of"]: row for row in result["coverings"] if row["reference"] == "test"}
@@ -112,6 +141,7 @@ def summary(results: Sequence[dict[str, Any]]) -> TextTable:
                 percent(test["generated"]["coverage"]),
                 f"{umb} ({result['umb_images']} of {result['train_images']})",
                 percent(test["real"]["coverage"]),
+                *(percent(result["taught"][name]) if name in result.get("taught", {}) else "—" for name in teachers),
             )
         )
-    return TextTable(header, tuple(rows))
+    return TextTable(tuple(header), tuple(rows))

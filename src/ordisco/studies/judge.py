@@ -53,18 +53,24 @@ def judge_settings(images: int) -> LearnerSettings:
 
 def train_judge(stream: Stream, settings: LearnerSettings | None = None, threads: int | None = None) -> Learner:
     """A classifier of all images of the stream; its seed is the stream's."""
-    everything = all_labeled(stream)
+    return train_on(all_labeled(stream), stream, settings, threads)
+
+
+def train_on(
+    images: Increment, stream: Stream, settings: LearnerSettings | None = None, threads: int | None = None
+) -> Learner:
+    """A classifier of these images with their labels, trained as a judge of the stream is."""
     judge = Learner(
         method(METHOD),
         stream.num_classes,
         stream.image_shape,
-        settings or judge_settings(len(everything)),
+        settings or judge_settings(len(images)),
         seed=stream.seed,
         translate=stream.dataset.translate,
         flip=stream.dataset.flip,
         fabric=make_fabric(MachineSettings(threads=threads)),
     )
-    judge.learn(everything)
+    judge.learn(images)
     return judge
 
 
