@@ -26,7 +26,7 @@ from ordisco.learner.seeding import derive_seed, seeded
 from ordisco.learner.state import MEASURES, TERMS, TRACE, Setup, State
 from ordisco.learner.statistics import gather_statistics
 from ordisco.learner.step import train_step
-from ordisco.learner.targets import no_predictions
+from ordisco.learner.targets import check_predictions, no_predictions
 from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
@@ -190,9 +190,7 @@ class Learner:
         self.increment = increment
         self.pools = None if increment is None else lay_out(self.setup, self.state, increment)
         if self.pools is not None and self.state.step:
-            rows = len(self.pools.expected)
-            if any(len(sums) != rows for sums in self.state.predicted.values()):
-                raise OrdiscoError("the increment was begun by a version that aligned its images otherwise: begin anew")
+            check_predictions(self.state, self.pools)
 
     def step(self) -> None:
         """One training step; all its random numbers depend only on the seed and the step's number."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Batch, Pairs, Pseudo, Unlabeled
 from ordisco.learner.pools import Pools
 from ordisco.learner.state import Setup, State
@@ -95,6 +96,14 @@ def no_predictions(setup: Setup, pools: Pools) -> dict[str, Tensor]:
         *(["targets"] if align == "all" else []),
     ]
     return {use: pools.expected.new_zeros(rows, classes + 1) for use in uses}
+
+
+def check_predictions(state: State, pools: Pools) -> None:
+    """Refuse running sums of an increment under way that are not those of its pools."""
+    if any(len(sums) != len(pools.expected) for sums in state.predicted.values()):
+        raise OrdiscoError(
+            "the increment was begun by a version that aligned its images otherwise: start in a new directory"
+        )
 
 
 def aligned(state: State, pools: Pools, p: Tensor, increments: Tensor, use: str) -> Tensor:
