@@ -67,7 +67,7 @@ def test_a_study_is_run_once_listed_drawn_and_its_generators_judged(
     [finished] = (tmp_path / "work").glob("*ordisco*-judged")
     judges, out = tmp_path / "work" / "judges", tmp_path / "g"
     words = ["judge", str(finished), "--out", str(out), "--judges", str(judges), "--points", "50", "--drawn", "20"]
-    assert main(words) == 0
+    assert main([*words, "--taught", "40"]) == 0
     report = json.loads((out / f"{finished.name}.json").read_text())
     assert len(list(judges.glob("digits-*"))) == 1  # the judge of the study is used again
     assert report["sample_accuracy"] == pytest.approx(sum(report["sample_accuracy_per_class"].values()) / 4)
@@ -75,7 +75,10 @@ def test_a_study_is_run_once_listed_drawn_and_its_generators_judged(
     assert all(0 <= row["coverage"] <= 1 for row in report["coverings"])
     assert (out / f"{finished.name}-tsne.png").exists()
     assert (out / f"{finished.name}-samples.png").exists()
-    assert "coverage by G" in capsys.readouterr().out
+    assert set(report["taught"]) == {"generated", "labelled"}
+    told = capsys.readouterr().out
+    assert "coverage by G" in told
+    assert "taught by generated images" in told
     assert main(["judge", str(tmp_path / "work" / rows[0].key), "--out", str(out)]) == 1
     assert "has no generator" in one_line(capsys.readouterr().err)
 
