@@ -25,7 +25,7 @@ def replays(setup: Setup, state: State) -> Pairs | None:
     if state.memories.generators is not None:
         return replayed_offline(setup, state.memories.generators)
     if setup.method.replay == "online" and state.nets.gan is not None:
-        with running(state.nets.gan.sampler.module, norms=True):
+        with running(state.nets.gan.sampler, norms=True):
             return drawn_from(setup, state.nets.gan, len(state.classes))
     return None
 
@@ -54,7 +54,7 @@ def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs | Non
     count = classes.before if only_old else len(classes)
     if count == 0:
         return None
-    with running(gan.sampler.module, norms=True):
+    with running(gan.sampler, norms=True):
         return drawn_from(setup, gan, count)
 
 

@@ -13,6 +13,7 @@ from ordisco.nets.cosine import CosineHead
 from ordisco.nets.dropout import Dropout
 from ordisco.nets.grow import grow_linear
 from ordisco.nets.layout import channels_last, pixels_first
+from ordisco.nets.norm import BatchNorm2d
 
 
 def make_head(kind: str, features: int, num_classes: int) -> nn.Module:
@@ -47,7 +48,7 @@ def conv_block(channels_in: int, channels_out: int, kernel: int, pool: bool = Fa
     """
     return [
         nn.Conv2d(channels_in, channels_out, kernel, padding=kernel // 2, bias=False),
-        nn.BatchNorm2d(channels_out),
+        BatchNorm2d(channels_out),
         *([nn.MaxPool2d(2)] if pool else []),
         nn.LeakyReLU(0.1, inplace=True),
     ]
@@ -105,9 +106,9 @@ class WideBlock(nn.Module):
 
     def __init__(self, channels_in: int, channels_out: int, stride: int, dropout: float) -> None:
         super().__init__()
-        self.norm1 = nn.BatchNorm2d(channels_in)
+        self.norm1 = BatchNorm2d(channels_in)
         self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels_out)
+        self.norm2 = BatchNorm2d(channels_out)
         self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1, bias=False)
         self.dropout = Dropout(dropout)
         self.stride, self.shortcut = stride, None
@@ -146,7 +147,7 @@ class WideResNet(Classifier):
                 layers.append(WideBlock(channels, out, stride, dropout))
                 channels = out
         last = [] if head == "cosine" else [nn.LeakyReLU(0.1, inplace=True)]
-        layers += [nn.BatchNorm2d(channels), *last, GlobalAverage()]
+        layers += [BatchNorm2d(channels), *last, GlobalAverage()]
         self.features = nn.Sequential(*layers)
         self.head = make_head(head, channels, num_classes)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ordisco.nets.grow import grow_rows
 from ordisco.nets.layout import channels_last, first_map
+from ordisco.nets.norm import BatchNorm2d
 from ordisco.nets.resample import DoublingConv2d
 
 
@@ -18,7 +19,7 @@ class ConditionalBatchNorm(nn.Module):
 
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm2d(channels, affine=False)
+        self.norm = BatchNorm2d(channels, affine=False)
         self.scale = nn.Parameter(torch.ones(num_classes, channels))
         self.shift = nn.Parameter(torch.zeros(num_classes, channels))
 
@@ -72,7 +73,7 @@ class Generator(nn.Module):
         nn.init.xavier_uniform_(self.project.weight)
         ups = int(math.log2(side // 4))
         self.blocks = nn.ModuleList(UpBlock(width, num_classes) for _ in range(ups))
-        self.norm = nn.BatchNorm2d(width)
+        self.norm = BatchNorm2d(width)
         self.out = conv(width, channels, 3)
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:

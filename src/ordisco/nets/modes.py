@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 class HasModules(Protocol):
     """Anything with modules inside, such as a network or a view of one."""
 
-    def modules(self) -> Iterator[nn.Module]:
+    def modules(self) -> Iterable[nn.Module]:
         """All modules inside, itself included."""
 
 

@@ -42,6 +42,11 @@ class Network:
         self.module = module.to(device)
         self.flat = Flat(self.module)
         self.optimizer: Adam | None = None
+        self._modules = tuple(self.module.modules())
+
+    def modules(self) -> tuple[nn.Module, ...]:
+        """All modules inside; found once, as growing changes parameters and no module."""
+        return self._modules
 
     def start_optimizer(self, lr: float, betas: tuple[float, float], keep: bool = False) -> None:
         """Adam on the flat vector, from scratch; with `keep`, one that is there goes on."""

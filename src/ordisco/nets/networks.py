@@ -107,7 +107,7 @@ class Networks:
         Its running statistics, which serve prediction, are gathered after an increment (`learner/statistics.py`); they
         are neither used nor changed here.
         """
-        with running(self.teacher.module, norms=True, others=self.settings.teacher_dropout):
+        with running(self.teacher, norms=True, others=self.settings.teacher_dropout):
             yield self.teacher.module
 
     def grow(self, num_classes: int) -> dict[str, Layout]:

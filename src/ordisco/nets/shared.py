@@ -12,13 +12,13 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ordisco.machine.group import Group, put_together, share_out
+from ordisco.nets import norm
 from ordisco.nets.dropout import mask
 from ordisco.nets.networks import Networks
 
@@ -88,15 +88,8 @@ def batch_norm(layer: _BatchNorm, group: Group, x: Tensor) -> Tensor:
     if not layer.training:
         return type(layer).forward(layer, x)
     mean, variance, count = moments(x, group)
-    if layer.track_running_stats and layer.running_mean is not None and layer.running_var is not None:
-        assert layer.num_batches_tracked is not None
-        layer.num_batches_tracked.add_(1)
-        momentum = 1 / int(layer.num_batches_tracked) if layer.momentum is None else layer.momentum  # None: plain mean
-        layer.running_mean.lerp_(mean, momentum)
-        layer.running_var.lerp_(variance * (count / max(1, count - 1)), momentum)
-    parameters = (layer.weight, layer.bias, mean, variance, layer.eps, count, group)
-    out: Tensor = _BatchNormOfAll.apply(x, *parameters)  # type: ignore[no-untyped-call]
-    return out
+    norm.track(layer, mean, variance, count)
+    return norm.normalized(x, layer, mean, variance, count, group.sum_)
 
 
 @torch.no_grad()
@@ -112,39 +105,3 @@ def moments(x: Tensor, group: Group) -> tuple[Tensor, Tensor, int]:
     weights = counts / counts.sum(0)
     mean = (weights * means).sum(0)
     return mean, (weights * (variances + (means - mean).square())).sum(0), int(counts[:, 0].sum())
-
-
-class _BatchNormOfAll(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        mean: Tensor,
-        variance: Tensor,
-        eps: float,
-        count: int,
-        group: Group,
-    ) -> Tensor:
-        ctx.save_for_backward(x, weight, mean, variance)
-        ctx.eps, ctx.count, ctx.group = eps, count, group
-        return torch.batch_norm(x, weight, bias, mean, variance, False, 0.0, eps, False)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, mean, variance = ctx.saved_tensors
-        group: Group = ctx.group
-        # as if mean and variance were constants; then what goes through them, of all processes
-        direct, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
-            gradient, x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
-        )
-        sums = group.sum_(torch.stack([of_weight, of_bias])) / ctx.count
-        inverse = (variance + ctx.eps).rsqrt()
-        scale = inverse if weight is None else inverse * weight
-        slope = scale * sums[0] * inverse
-        shape = [1, -1] + [1] * (x.dim() - 2)
-        through = torch.addcmul((scale * sums[1] - slope * mean).view(shape), x, slope.view(shape))
-        if weight is None:
-            return direct - through, None, None, None, None, None, None, None
-        return direct - through, of_weight, of_bias, None, None, None, None, None

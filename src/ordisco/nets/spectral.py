@@ -37,31 +37,27 @@ class Spectral(nn.Module):
 
     def normalized(self) -> Tensor:
         """Weight / σ, with σ = uᵀ W v differentiable in W."""
-        weight: Tensor
-        weight, _ = _OverSigma.apply(self.weight, self.u, self.v)  # type: ignore[no-untyped-call]
+        if not self.training:  # as when each image's gradient is measured, under vmap: by operations that it knows
+            return self.weight / torch.dot(self.u, torch.mv(self.weight.flatten(1), self.v))
+        weight: Tensor = _OverSigma.apply(self.weight, self.u, self.v)  # type: ignore[no-untyped-call]
         return weight
 
 
 class _OverSigma(torch.autograd.Function):
-    """W / σ and σ = uᵀ W v; the gradient of W is (g − ⟨g, W / σ⟩ u vᵀ) / σ where g is that of W / σ."""
-
-    generate_vmap_rule = True
+    """W / σ; the gradient of W is (g − ⟨g, W / σ⟩ u vᵀ) / σ where g is that of W / σ."""
 
     @staticmethod
-    def forward(weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, weight: Tensor, u: Tensor, v: Tensor) -> Tensor:
         sigma = torch.dot(u, torch.mv(weight.flatten(1), v))
-        return weight / sigma, sigma
+        over = weight / sigma
+        ctx.save_for_backward(over, sigma, u, v)
+        return over
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*output, *inputs[1:])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        weight, sigma, u, v = ctx.saved_tensors
-        along = torch.dot(gradient.flatten(), weight.flatten())
-        return (torch.addr(gradient.flatten(1), u * along, v, alpha=-1) / sigma).view_as(weight), None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        over, sigma, u, v = ctx.saved_tensors
+        along = torch.dot(gradient.flatten(), over.flatten())
+        return (torch.addr(gradient.flatten(1), u * along, v, alpha=-1) / sigma).view_as(over), None, None
 
 
 class SpectralConv2d(Spectral):
