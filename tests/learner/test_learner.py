@@ -552,7 +552,7 @@ def test_ordisco_keeps_a_constant_apart_from_labels_and_offline_all_a_generator_
             assert learner.bytes_kept()["labeled"] == b * LABELS * (IMAGE + LABEL)
         kept = ordisco.bytes_kept()
         constant.add(sum(kept.values()) - kept["labeled"])
-        assert kept["importance"] == 2 * ordisco.state.nets.gan.D.flat.theta.nbytes
+        assert kept["importance"] == ordisco.state.nets.gan.D.flat.theta.nbytes  # θ* is D
         assert kept["generators"] == 0
         assert every.bytes_kept()["generators"] == b * one
         assert last.bytes_kept()["generators"] == one

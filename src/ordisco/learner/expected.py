@@ -6,6 +6,7 @@ or put back, so that a state that does not fit is one line that names what is wr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,13 @@ from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
 from ordisco.learner.buffers import INCREMENT
+from ordisco.learner.kept import halved
 from ordisco.learner.memories import distils, umb_images
 from ordisco.learner.state import MEASURES, TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import make_generator
-from ordisco.nets.networks import Networks, Shape
+from ordisco.nets.networks import Gan, Networks, Shape
 from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.tensorfile import Form, forms_of
@@ -43,11 +45,12 @@ class Wanted:
     shape: tuple[int | range, ...]
     dtype: torch.dtype = torch.float32
     needed: bool = True
+    halved: bool = False  # may it be of 16 bits as well?
 
     def fits(self, form: Form) -> bool:
         """Is it of this form?"""
         return (
-            form.dtype == self.dtype
+            (form.dtype == self.dtype or (self.halved and form.dtype == torch.float16))
             and len(form.shape) == len(self.shape)
             and all(
                 size in want if isinstance(want, range) else size == want
@@ -147,10 +150,12 @@ def expected(
     wanted: dict[str, Wanted] = {}
     for name, network in nets.named():
         wanted |= {key: Wanted(form.shape, form.dtype) for key, form in forms_of(network.flat.state(name)).items()}
+    if nets.gan is not None and not state["step_in_increment"]:
+        wanted |= as_kept(wanted, nets.gan)
     if state["step_in_increment"] or (settings.classifier.moments == "kept" and state["increments"]):
         for name in ("C", "G", "D") if method.gan else ("C",):
             wanted[f"{name}.adam.step"] = Wanted(())
-            wanted[f"{name}.adam.exp_avg"] = wanted[f"{name}.adam.exp_avg_sq"] = wanted[f"{name}.theta"]
+            wanted[f"{name}.adam.exp_avg"] = wanted[f"{name}.adam.exp_avg_sq"] = Wanted(wanted[f"{name}.theta"].shape)
     align = settings.unlabeled.align
     uses = [*(["pseudo_labels"] if method.gan and align != "none" else []), *(["targets"] if align == "all" else [])]
     rows = state["increments"] + 1 if method.memory == "all" or method.has_umb else 1
@@ -160,6 +165,17 @@ def expected(
     wanted["trace"] = Wanted((TRACE, len(TERMS) + len(MEASURES)))
     memories = expected_memories(method, settings, image_shape, state, nets, most_images)
     return wanted | {f"memories.{name}": want for name, want in memories.items()}
+
+
+def as_kept(wanted: Mapping[str, Wanted], gan: Gan) -> dict[str, Wanted]:
+    """The forms of G and D between two increments, see `learner/kept.py`."""
+    found = {}
+    for name in ("G", "G_mean", "D"):
+        for part in ("theta", "buffers"):
+            if (want := wanted.get(f"{name}.{part}")) is not None:
+                absent, half = name == "G" and gan.restarts, part == "theta" and halved(gan)
+                found[f"{name}.{part}"] = dataclasses.replace(want, needed=not absent, halved=half)
+    return found
 
 
 def expected_memories(
@@ -189,11 +205,12 @@ def expected_memories(
     for name, flat in held.items():
         if flat is not None:
             half = name == "penalty_on_D" and settings.gan.kept_precision == "16"
-            theta = Wanted(tuple(flat.theta.shape), torch.float16 if half else torch.float32, needed=False)
+            shape = tuple(flat.theta.shape)
             if half:
                 wanted[f"{name}.scale"] = Wanted(())
             wanted[f"{name}.count"] = Wanted((), torch.int64)
-            wanted[f"{name}.anchor"] = wanted[f"{name}.importance"] = theta
+            wanted[f"{name}.anchor"] = Wanted(shape, needed=False)
+            wanted[f"{name}.importance"] = Wanted(shape, torch.float16 if half else torch.float32, needed=False)
     penalty = make_penalty(method.penalty, method.penalty_on)
     for name in penalty.underway if penalty is not None else ():
         wanted[f"penalty_on_C.{name}"] = Wanted(tuple(nets.C.flat.theta.shape), needed=under_way)
@@ -246,16 +263,19 @@ def check_values(
         check_whole("memories.umb.seen", int(tensors["memories.umb.seen"]), held, 2**63 - 1)
     for part in ("memories.penalty_on_C", "memories.penalty_on_D"):
         if f"{part}.count" in tensors:
-            _check_penalty(part, state["increments"], tensors)
+            _check_penalty(part, state, tensors)
     if "memories.generators.saved.classes" in tensors:
         _check_saved(settings, image_shape, state, tensors)
 
 
-def _check_penalty(part: str, increments: int, tensors: Mapping[str, Tensor]) -> None:
-    """Importances are there once they were measured; D's θ* is kept after every increment."""
+def _check_penalty(part: str, state: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Importances are there once they were measured; D's θ* while an increment is under way, else it is D."""
+    increments = state["increments"]
     count = check_whole(f"{part}.count", int(tensors[f"{part}.count"]), 0, increments)
-    anchored = increments if part.endswith("D") else count
-    for name, times in (("anchor", anchored), ("importance", count)):
+    needed = {"anchor": count, "importance": count}
+    if part.endswith("D"):
+        needed = {"anchor": increments, "importance": count} if state["step_in_increment"] else {"importance": count}
+    for name, times in needed.items():
         if (f"{part}.{name}" in tensors) != (times > 0):
             raise OrdiscoError(f"{part}.{name} is {'missing' if times else 'there'}, but {part}.count is {count}")
 

@@ -19,6 +19,7 @@ from ordisco.learner.checks import check_image_shape, check_images, check_increm
 from ordisco.learner.end_increment import end_increment
 from ordisco.learner.fits import check_memory
 from ordisco.learner.imprint import imprint
+from ordisco.learner.kept import network_bytes
 from ordisco.learner.memories import Memories, distils, nbytes
 from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.saving import checksum, restore, saved
@@ -330,19 +331,13 @@ class Learner:
 
     def bytes_kept(self) -> dict[str, int]:
         """Storage from one increment to the next, by part."""
-        gan = self.state.nets.gan
-        networks = {
-            name: network.flat.theta.nbytes + network.flat.buffers.nbytes
-            for name, network in self.state.nets.named()
-            if not (name == "G" and gan is not None and gan.restarts)  # then it is G_mean
-        }
         kept = self.settings.classifier.moments == "kept"
         moments = sum(nbytes(network.moments) for _, network in self.state.nets.named()) if kept else 0
-        return networks | self.state.memories.bytes() | {"moments": moments}
+        return network_bytes(self.state.nets) | self.state.memories.bytes() | {"moments": moments}
 
     def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that decides how learning goes on: tensors (not copies), and plain values for JSON."""
-        return saved(self.state)
+        return saved(self.state, under_way=self.increment is not None)
 
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any], increment: Increment | None = None) -> None:
         """Put back what `saved` gave; `increment` is the one under way if that was in the middle of one.

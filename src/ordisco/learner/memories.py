@@ -67,7 +67,7 @@ class Memories:
         keeps_unlabeled = method.memory == "all" or self.umb is not None
         self.arrived = torch.zeros(0, 0, dtype=torch.int64, device=device) if keeps_unlabeled else None
         self.penalty_on_C: Penalty | None = make_penalty(method.penalty, method.penalty_on, settings.memory.c_penalty)
-        self.penalty_on_D: Penalty | None = None
+        self.penalty_on_D: Stabilizer | None = None
         if method.stabilize:
             g = settings.gan
             self.penalty_on_D = Stabilizer(g.d_penalty, g.d_importance == "normalised", g.kept_precision == "16")
@@ -102,7 +102,7 @@ class Memories:
             "labeled": self.data.bytes if self.data is not None else 0,
             "unlabeled": self.umb.bytes if self.umb is not None else 0,
             "arrived": self.arrived.nbytes if self.arrived is not None else 0,
-            "importance": nbytes(self.penalty_on_D.vectors) if self.penalty_on_D is not None else 0,
+            "importance": 0 if self.penalty_on_D is None else self.penalty_on_D.kept_bytes,
             "generators": self.generators.bytes if self.generators is not None else 0,
             "penalty": nbytes(self.penalty_on_C.state()) if self.penalty_on_C is not None else 0,
             "old_features": 0,

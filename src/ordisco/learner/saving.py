@@ -10,17 +10,18 @@ from torch import Tensor
 
 from ordisco.errors import OrdiscoError
 from ordisco.learner.expected import check_forms, check_values
+from ordisco.learner.kept import packed, unpacked
 from ordisco.learner.seeding import seeded
 from ordisco.learner.state import Classes, Setup, State
 from ordisco.nets.gan import AnyGenerator, make_generator
 from ordisco.tensorfile import forms_of
 
 
-def saved(state: State) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors (not copies), and plain values for JSON."""
+def saved(state: State, under_way: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors (copies only where they are kept in fewer bits), and plain values for JSON."""
     tensors = state.nets.state() | state.memories.state() | {"trace": state.trace}
     tensors |= {f"predicted.{use}": sums for use, sums in state.predicted.items()}
-    return tensors, {
+    return tensors if under_way else packed(tensors, state.nets.gan), {
         "classes": state.classes.labels,
         "classes_before": state.classes.before,
         "capacity": state.nets.capacity,
@@ -46,6 +47,7 @@ def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict
     """
     check_forms(setup.method, setup.settings, setup.image_shape, values, forms_of(tensors), nets=state.nets)
     check_values(setup.method, setup.settings, setup.image_shape, values, tensors)
+    tensors = unpacked(tensors, state.nets.gan)
     if values["capacity"] < state.nets.capacity:
         raise OrdiscoError(f"the state has room for {values['capacity']} classes, not for {state.nets.capacity}")
 

@@ -19,8 +19,8 @@ class Stabilizer(Penalty):
 
     The size of ξ depends on the network and on the form of D's loss. `normalised` holds ξ over its mean instead, so
     that λ means the same everywhere: an entry of average importance is held by λ (θ − θ*)². Entries without any
-    importance, such as those of new classes, do not count in the mean. `half` holds θ* and ξ in 16 bits, ξ over its
-    largest entry.
+    importance, such as those of new classes, do not count in the mean. `half` holds ξ in 16 bits, over its largest
+    entry. θ* is D as it was when the increment began, so that between increments only ξ has to be kept.
     """
 
     def __init__(self, weight: float, normalised: bool = False, half: bool = False) -> None:
@@ -56,12 +56,17 @@ class Stabilizer(Penalty):
             self.scale = float(importance.max()) or 1.0
             share = importance / self.scale
             importance = in_half(share.where(share == 0, share.clamp(min=LEAST)))  # what matters a little still counts
-        super().keep(in_half(theta) if self.half else theta, importance)
+        super().keep(theta, importance)
 
     def end(self, theta: Tensor, evidence: Evidence) -> None:
         """θ* is D after every increment, also after one without unlabelled images."""
         super().end(theta, evidence)
-        self.vectors["anchor"] = in_half(theta.detach()) if self.half else theta.detach().clone()
+        self.vectors["anchor"] = theta.detach().clone()
+
+    @property
+    def kept_bytes(self) -> int:
+        """Storage of ξ."""
+        return self.vectors["importance"].nbytes if "importance" in self.vectors else 0
 
     def state(self) -> dict[str, Tensor]:
         """The tensors to save."""

@@ -170,7 +170,7 @@ class GanSettings(Settings):
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
     )
     kept_precision: Literal["32", "16"] = setting(
-        "32", "bits of each entry of ξ and θ* of D: 16 halves what they take; computed with in 32"
+        "32", "bits of each weight of G and D and of ξ from one increment to the next; computed with in 32"
     )
     importance_chunk: int = setting(32, "images at once when Eq. 10 is measured", low=1, high=BATCH)
 
