@@ -20,9 +20,11 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def processor() -> str:
-    """The processor's name, as far as the system tells."""
-    return entry(CPU_INFO, "model name") or platform.processor() or platform.machine()
+def processor(info: Path = CPU_INFO) -> str:
+    """The processor's name, as far as the system tells; with family and model, as in a cloud many share a name."""
+    name = entry(info, "model name") or platform.processor() or platform.machine()
+    family, model = entry(info, "cpu family"), entry(info, "model")
+    return f"{name}, family {family} model {model}" if family and model else name
 
 
 def bf16_flags(info: Path = CPU_INFO) -> list[str]:
@@ -34,8 +36,9 @@ def entry(info: Path, *names: str) -> str:
     """The first entry of one of these names in Linux's description of its processors; empty where there is none."""
     with contextlib.suppress(OSError):
         for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith(names):
-                return line.partition(":")[2].strip()
+            name, _, value = line.partition(":")
+            if name.strip().lower() in names:
+                return value.strip()
     return ""
 
 
