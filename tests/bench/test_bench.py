@@ -23,13 +23,13 @@ from ordisco.settings.machine import MachineSettings
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("flip", [False, True])
-@pytest.mark.parametrize("view", ["weak", "strong"])
-def test_views_made_image_by_image_are_those_made_together(channels: int, flip: bool, view: str):
+@pytest.mark.parametrize(("view", "more"), [("weak", {}), ("strong", {}), ("strong", {"any_colours": True})])
+def test_views_made_image_by_image_are_those_made_together(channels: int, flip: bool, view: str, more: dict[str, bool]):
     images = 2 * torch.rand(9, channels, 8, 8, generator=torch.Generator().manual_seed(1)) - 1
     made = []
     for module in (augment, plain_images):
         torch.manual_seed(3)
-        made.append(getattr(module, view)(images, 2, flip))
+        made.append(getattr(module, view)(images, 2, flip, **more))
     torch.testing.assert_close(made[1], made[0], rtol=1e-4, atol=1e-5)
     assert (made[0] - images).abs().mean() > 0.1
 

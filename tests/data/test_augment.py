@@ -107,6 +107,31 @@ def test_colour_changes_brightness_contrast_and_saturation() -> None:
     assert torch.equal(augment.colour(red, seeded(), strength=0), red)
 
 
+def test_hue_turns_colours_and_leaves_greys() -> None:
+    red, green, blue = torch.eye(3)
+    (third,) = augment.hue(torch.tensor([2 * torch.pi / 3]))
+    assert torch.allclose(torch.stack([third @ red, third @ green, third @ blue]), torch.eye(3)[[1, 2, 0]], atol=1e-6)
+    turns = augment.hue(torch.linspace(-3, 3, 20))
+    assert torch.allclose(turns @ torch.ones(3), torch.ones(3), atol=1e-6)
+    assert torch.allclose(turns @ turns.mT, torch.eye(3).expand(20, 3, 3), atol=1e-6)  # lengths stay
+
+
+def test_any_colours_turn_hues_and_make_every_other_image_a_negative() -> None:
+    x = images(400, channels=3) * 0.3  # so that nothing is clipped
+    y = augment.colour(x, seeded(), strength=0, any_colours=True)
+    grey = x.mean(1)
+    same, negative = ((y.mean(1) - sign * grey).abs().amax(dim=(1, 2)) < 1e-5 for sign in (1, -1))
+    assert (same ^ negative).all()
+    assert 0.4 < same.float().mean() < 0.6
+    assert torch.allclose(y.square().sum(1), x.square().sum(1), atol=1e-4)
+    moved = (y - torch.where(same[:, None, None, None], x, -x)).abs().amax(dim=(1, 2, 3))
+    assert (moved > 0.05).float().mean() > 0.8
+    one = images(400, channels=1)
+    assert torch.equal(augment.colour(one, seeded(), strength=0, any_colours=True).abs(), one.abs())
+    assert torch.equal(augment.strong(x, 2, True, seeded()), augment.strong(x, 2, True, seeded(), any_colours=False))
+    assert not torch.equal(augment.strong(x, 2, True, seeded()), augment.strong(x, 2, True, seeded(), any_colours=True))
+
+
 def test_cutout_sets_a_square_to_zero_and_nothing_else() -> None:
     x = torch.full((300, 3, 16, 16), 0.5)
     y = augment.cutout(x, seeded(), share=0.5)

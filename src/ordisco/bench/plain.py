@@ -11,6 +11,7 @@ Beyond the paper it has what the presets have, and `d_colour`; else the paper's 
 from __future__ import annotations
 
 import copy
+import functools
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +40,7 @@ class PlainORDisCo:
     def __init__(self, settings: LearnerSettings, num_classes: int, image_shape: Shape, seed: int = 0) -> None:
         c, self.settings, self.seed = settings.classifier, settings, seed
         loss = make_unlabeled_loss(settings.unlabeled)
+        self.strong = functools.partial(plain_images.strong, any_colours=settings.unlabeled.strong_colours == "any")
         self.weight = 0.0 if loss is None else loss.weight  # of the unlabelled loss, after its ramp
         with seeded(CPU, seed, "init"):
             self.C: nn.Module = make_classifier(c.c_net, image_shape, num_classes, c.width, c.dropped, "linear")
@@ -128,7 +130,7 @@ class PlainORDisCo:
         self.draw_from("classifier")
         strong = s.unlabeled.unlabeled_loss == "fixmatch" or s.unlabeled.student_view == "strong"
         x_all = torch.cat([x_u, x_r])
-        student_view = (plain_images.strong if strong else plain_images.weak)(x_all, TRANSLATE, flip=False)
+        student_view = (self.strong if strong else plain_images.weak)(x_all, TRANSLATE, flip=False)
         p = self.taught(plain_images.weak(x_all, TRANSLATE, flip=False), x_l, y_l)
         pseudo = self.aligned(p[: len(x_u)], "pseudo_labels", s.unlabeled.align != "none")
         self.draw_from("judged")
@@ -196,7 +198,8 @@ class PlainORDisCo:
     ) -> dict[str, float]:
         """Eqs. 1–3, 6 and 7."""
         u = self.settings.unlabeled
-        logits = self.C(torch.cat([plain_images.weak(x_l, TRANSLATE, flip=False), view]))[:, : self.k]
+        labelled = self.strong if self.settings.classifier.labeled_view == "strong" else plain_images.weak
+        logits = self.C(torch.cat([labelled(x_l, TRANSLATE, flip=False), view]))[:, : self.k]
         logits_l, logits_u = logits.tensor_split([len(x_l)])
         supervised = losses.supervised(logits_l, y_l)
         if u.unlabeled_loss == "fixmatch":

@@ -56,15 +56,18 @@ def shifted(image: Tensor, translate: int, shift: Tensor, mirror: bool) -> Tenso
     return view.flip(2) if mirror else view
 
 
-def strong(images: Tensor, translate: int, flip: bool) -> Tensor:
+def strong(images: Tensor, translate: int, flip: bool, any_colours: bool = False) -> Tensor:
     """`augment.strong`, image by image."""
-    n = len(images)
-    draws = torch.rand(6, n), torch.rand(3, n, 1, 1), torch.rand(3, n, 1)
+    n, channels = images.shape[:2]
+    draws = torch.rand(6, n), torch.rand(3, n, 1, 1)
+    angles = math.pi * (2 * torch.rand(n) - 1) if any_colours and channels == 3 else torch.zeros(n)
+    negative = torch.rand(n, 1, 1) < 0.5 if any_colours else torch.zeros(n, 1, 1, dtype=torch.bool)
+    squares = torch.rand(3, n, 1)
     views = []
     for i, image in enumerate(images):
         moved = warped(image, 2 * draws[0][:, i] - 1, translate, flip)
-        coloured = recoloured(moved, 0.4 * (2 * draws[1][:, i, 0, 0] - 1))
-        views.append(cut(coloured, draws[2][:, i, 0]))
+        coloured = recoloured(moved, 0.4 * (2 * draws[1][:, i, 0, 0] - 1), float(angles[i]))
+        views.append(cut(-coloured if negative[i] else coloured, squares[:, i, 0]))
     return torch.stack(views)
 
 
@@ -81,13 +84,21 @@ def warped(image: Tensor, draw: Tensor, translate: int, flip: bool) -> Tensor:
     return F.grid_sample(image[None], grid, padding_mode="reflection", align_corners=False)[0]
 
 
-def recoloured(image: Tensor, change: Tensor) -> Tensor:
-    """One image with another saturation, contrast and brightness."""
+def recoloured(image: Tensor, change: Tensor, angle: float) -> Tensor:
+    """One image with another saturation, hue, contrast and brightness."""
     if len(image) == 3:
         grey = sum(weight * channel for weight, channel in zip(GREY, image, strict=True))
-        image = grey + (1 + change[2]) * (image - grey)
+        image = turned(grey + (1 + change[2]) * (image - grey), angle)
     mean = image.mean()
     return (mean + (1 + change[1]) * (image - mean) + change[0]).clamp(-1, 1)
+
+
+def turned(image: Tensor, angle: float) -> Tensor:
+    """One image in three colours, each pixel turned about the axis of greys."""
+    grey = image.mean(0, keepdim=True)
+    across = image - grey
+    beside = (across.roll(-2, 0) - across.roll(-1, 0)) / math.sqrt(3)  # the axis of length one × the part across it
+    return grey + math.cos(angle) * across + math.sin(angle) * beside
 
 
 def cut(image: Tensor, draw: Tensor) -> Tensor:

@@ -46,9 +46,12 @@ def _sources(h: int, w: int, translate: int, device: torch.device) -> tuple[Tens
     return rows, torch.stack([_reflect(columns + shift, w), _reflect(w - 1 - columns + shift, w)])
 
 
-def strong(images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None) -> Tensor:
+def strong(
+    images: Tensor, translate: int, flip: bool, generator: torch.Generator | None = None, *, any_colours: bool = False
+) -> Tensor:
     """The strong form: affine (with the weak form's shift and flip), colour, then cutout."""
-    return cutout(colour(affine(images, translate, flip, generator), generator), generator)
+    moved = affine(images, translate, flip, generator)
+    return cutout(colour(moved, generator, any_colours=any_colours), generator)
 
 
 def affine(
@@ -80,10 +83,14 @@ def affine(
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
 
 
-def colour(images: Tensor, generator: torch.Generator | None = None, *, strength: float = 0.4) -> Tensor:
+def colour(
+    images: Tensor, generator: torch.Generator | None = None, *, strength: float = 0.4, any_colours: bool = False
+) -> Tensor:
     """Brightness, contrast and, for three channels, saturation, each changed by up to `strength`.
 
-    Together they are one small matrix and one offset an image: p ↦ contrast·S·p + offset, S the saturation.
+    Together they are one small matrix and one offset an image: p ↦ contrast·S·p + offset, S the saturation. With
+    `any_colours` the hue is turned by any angle, and every other image is its negative, where colour and polarity tell
+    nothing of the class: p ↦ ±(contrast·R·S·p + offset), R a rotation about the axis of greys.
     """
     n, c, h, w = images.shape
     draw = ((2 * _uniform(images, (3, n, 1, 1), generator) - 1) * strength).to(images.dtype)
@@ -92,10 +99,23 @@ def colour(images: Tensor, generator: torch.Generator | None = None, *, strength
     if c == 3:
         grey = images.new_tensor(GREY).expand(n, 3, 3)
         matrix = torch.lerp(grey, matrix, saturation)
+        if any_colours:
+            matrix = hue(math.pi * (2 * _uniform(images, (n,), generator) - 1)).to(images.dtype) @ matrix
     mean = (matrix @ images.mean(dim=(2, 3)).view(n, c, 1)).mean(dim=1, keepdim=True)
     offset = (1 - contrast) * mean + brightness
+    if any_colours:
+        sign = torch.where(_uniform(images, (n, 1, 1), generator) < 0.5, -1.0, 1.0).to(images.dtype)
+        offset, contrast = sign * offset, sign * contrast
     changed = torch.baddbmm(offset, contrast * matrix, images.reshape(n, c, h * w))
     return changed.view(n, c, h, w).clamp_(-1, 1)
+
+
+def hue(angles: Tensor) -> Tensor:
+    """(n, 3, 3): rotations of red, green and blue about the axis of greys, which stay as they are (Rodrigues)."""
+    cos, sin = torch.cos(angles).view(-1, 1, 1), torch.sin(angles).view(-1, 1, 1)
+    along = torch.full((3, 3), 1 / 3, device=angles.device)
+    across = torch.tensor([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]], device=angles.device) / math.sqrt(3)
+    return cos * torch.eye(3, device=angles.device) + (1 - cos) * along + sin * across
 
 
 def tint(images: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:

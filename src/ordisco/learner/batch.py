@@ -58,10 +58,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """The random views of C's images: shifted by `translate` pixels, mirrored where `flip` keeps the meaning."""
+    """The random views of C's images: shifted by `translate` pixels, mirrored where `flip` keeps the meaning.
+
+    `any_colours`: strong views of any hue and polarity.
+    """
 
     translate: int = 1
     flip: bool = False
+    any_colours: bool = False
 
     def weak(self, x: Tensor) -> Tensor:
         """Shift and flip."""
@@ -69,4 +73,4 @@ class Augmentation:
 
     def strong(self, x: Tensor) -> Tensor:
         """Shift, flip, affine, colour and cutout."""
-        return augment.strong(x, self.translate, self.flip)
+        return augment.strong(x, self.translate, self.flip, any_colours=self.any_colours)

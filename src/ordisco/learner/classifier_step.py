@@ -39,7 +39,8 @@ def classifier_step(
 ) -> dict[str, Tensor]:
     """The step of C; returns the value of each of its loss terms, and what was measured."""
     C, penalty, r = state.nets.C, state.memories.penalty_on_C, setup.settings.replay
-    inputs = [setup.augment.weak(batch.labeled.x), *views.student]
+    strong = setup.settings.classifier.labeled_view == "strong"
+    inputs = [(setup.augment.strong if strong else setup.augment.weak)(batch.labeled.x), *views.student]
     own_view = not views.student or r.replay_view == "weak"  # of replayed images, as labelled data
     if replayed is not None and own_view:
         inputs.append(setup.augment.weak(replayed.x))

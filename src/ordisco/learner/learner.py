@@ -72,7 +72,7 @@ class Learner:
             settings,
             image_shape,
             seed,
-            Augmentation(translate, flip),
+            Augmentation(translate, flip, settings.unlabeled.strong_colours == "any"),
             make_unlabeled_loss(settings.unlabeled),
             fabric or one_device(),
         )

@@ -48,6 +48,9 @@ class ClassifierSettings(Settings):
     )
     c_beta1: float = setting(0.9, "Adam's first decay for C", low=0.0, high=0.9999)
     c_beta2: float = setting(0.99, "Adam's second decay for C", low=0.0, high=0.99999)
+    labeled_view: Literal["weak", "strong"] = setting(
+        "weak", "labelled images as C learns them: shifted and flipped, or as FixMatch's strong views"
+    )
     teacher_dropout: bool = setting(True, "dropout in C′ too when it teaches (ε′ of Eq. 3)")
     teacher_batch: Literal["unlabeled", "old-classes", "labeled"] = setting(
         "old-classes",
@@ -90,6 +93,11 @@ class UnlabeledSettings(Settings):
     )
     student_view: Literal["weak", "strong"] = setting(
         "weak", "mean teacher's ε: the student's images shifted and flipped, or as FixMatch's"
+    )
+    strong_colours: Literal["near", "any"] = setting(
+        "near",
+        "colours of strong views: near the image's, or any, where colour and polarity tell nothing of the class: "
+        "hue turned, every other image a negative",
     )
     vat_epsilon: float = setting(
         1.0, "length of VAT's perturbation, images in [−1, 1] (published: SVHN 1, CIFAR-10 6)", low=0.0, high=WEIGHT
