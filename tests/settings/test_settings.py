@@ -134,7 +134,12 @@ def test_the_preset_colour_keeps_size_and_colours():
     svhn = STREAMS["svhn-1-new-class"]
     stream = preset_stream("colour", svhn)
     assert (stream.size, stream.grey, stream.max_images, stream.contrast) == (32, False, 10_000, True)
-    assert RunConfig.resolve("svhn-1-new-class", preset="colour").learner == preset("colour")
+    learner = RunConfig.resolve("svhn-1-new-class", preset="colour").learner
+    assert learner == preset("colour").replace(
+        strong_colours="any"
+    )  # of a digit colour tells nothing, of a frog it does
+    frogs = preset_learner("colour", STREAMS["cifar10-5-new-class"])
+    assert (frogs.unlabeled.strong_colours, frogs.classifier.labeled_view) == ("near", "strong")
     assert preset_learner("colour", STREAMS["svhn-1"]).step.steps == 5 * 600 // 30
     assert preset_threads("colour") == 1
     assert PRESET_IMAGES["colour"] == (3, 32, 32)
