@@ -90,6 +90,12 @@ def test_moments_by_hand():
     assert variance.tolist() == [5.0, 75.0]
 
 
+def test_running_statistics_by_hand():
+    layer = BatchNorm2d(1)
+    norm.track(layer, torch.tensor([4.0]), torch.tensor([6.0]), count=4)  # unbiased: 6 · 4 / 3
+    assert (layer.running_mean.item(), layer.running_var.item()) == pytest.approx((0.4, 0.9 + 0.8))
+
+
 def test_folded_rows_are_the_same_memory():
     x = maps(*LARGE)
     rows, k = folded(x)
