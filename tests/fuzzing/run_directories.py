@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors
 
 from fuzzing.oracle import Answer, Failure, ask
+from ordisco.runs.unchanged import defaults, fixed_fields
 from tiny import arguments, outcome
 
 STEPS, STOP = 2, 3  # an increment; the run is interrupted in the second of two
@@ -221,6 +223,8 @@ def differences(run: Path, reference: Path) -> list[str]:
         return [f"{type(error).__name__}: {error}"[:500]]
     for content in (mine, its):
         content["stream.json"] = json.loads(content["stream.json"])  # spaces at its end decide nothing
+        # a setting that is absent has its default
+        content["settings"] = defaults() | fixed_fields(tomllib.loads(content["settings"]))
     return sorted(key for key in mine.keys() | its.keys() if key not in mine or key not in its or mine[key] != its[key])
 
 
