@@ -7,9 +7,10 @@ import torch
 
 from conftest import make_learner
 from ordisco.errors import OrdiscoError
-from ordisco.learner.kept import ANCHOR, IMPORTANCE
-from ordisco.streams.stream import Stream
+from ordisco.learner.kept import ANCHOR
+from ordisco.streams.stream import Increment, Stream
 
+IMPORTANCE = "memories.penalty_on_D.importance"
 HALF = {"kept_precision": "16", "g_ema": 0.9, "g_restart": "average"}
 
 
@@ -81,3 +82,24 @@ def test_sixteen_bits_where_the_settings_have_32_are_refused(tasks: Stream):
     tensors, state = learner.saved()
     with pytest.raises(OrdiscoError, match=r"D\.theta is float16"):
         make_learner("ordisco", steps=1).load(tensors | {"D.theta": tensors["D.theta"].half()}, state)
+
+
+def test_the_anchor_comes_back_also_where_nothing_was_measured(tasks: Stream):
+    labels_only = tasks[0].labels >= 0
+    learner, again = (make_learner("ordisco", steps=2) for _ in range(2))
+    learner.learn(Increment(tasks[0].images[labels_only], tasks[0].labels[labels_only]))
+    assert IMPORTANCE not in learner.saved()[0]
+    again.load(*learner.saved())
+    for one in (learner, again):
+        one.begin(tasks[1])
+        one.step()
+    make_learner("ordisco", steps=2).load(*again.saved(), tasks[1])
+    assert torch.equal(again.saved()[0][ANCHOR], learner.saved()[0][ANCHOR])
+
+
+def test_a_learner_that_has_learned_nothing_has_no_anchor(tasks: Stream):
+    again = make_learner("ordisco", steps=2)
+    again.load(*make_learner("ordisco", steps=2).saved())
+    again.begin(tasks[0])
+    again.step()
+    assert ANCHOR not in again.saved()[0]

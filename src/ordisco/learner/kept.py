@@ -14,7 +14,7 @@ from torch import Tensor
 from ordisco.maths.stabilize import in_half
 from ordisco.nets.networks import Gan, Networks
 
-ANCHOR, IMPORTANCE = "memories.penalty_on_D.anchor", "memories.penalty_on_D.importance"
+ANCHOR, MEASURED = "memories.penalty_on_D.anchor", "memories.penalty_on_D.count"
 OF_THE_GAN = ("G", "G_mean", "D")
 
 
@@ -43,8 +43,8 @@ def packed(tensors: Mapping[str, Tensor], gan: Gan | None) -> dict[str, Tensor]:
     }
 
 
-def unpacked(tensors: Mapping[str, Tensor], gan: Gan | None) -> dict[str, Tensor]:
-    """The same with what follows from them; nothing is added that is there."""
+def unpacked(tensors: Mapping[str, Tensor], gan: Gan | None, increments: int) -> dict[str, Tensor]:
+    """The same, of so many increments, with what follows from them; nothing is added that is there."""
     whole = dict(tensors)
     if gan is None:
         return whole
@@ -53,7 +53,7 @@ def unpacked(tensors: Mapping[str, Tensor], gan: Gan | None) -> dict[str, Tensor
             whole[f"{name}.theta"] = theta.float()
     if "G.theta" not in whole:
         whole |= {f"G.{part}": whole[f"G_mean.{part}"] for part in ("theta", "buffers")}
-    if IMPORTANCE in whole and ANCHOR not in whole:
+    if increments and MEASURED in whole and ANCHOR not in whole:
         whole[ANCHOR] = whole["D.theta"]
     return whole
 

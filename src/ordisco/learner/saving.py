@@ -47,7 +47,7 @@ def restore(setup: Setup, state: State, tensors: dict[str, Tensor], values: dict
     """
     check_forms(setup.method, setup.settings, setup.image_shape, values, forms_of(tensors), nets=state.nets)
     check_values(setup.method, setup.settings, setup.image_shape, values, tensors)
-    tensors = unpacked(tensors, state.nets.gan)
+    tensors = unpacked(tensors, state.nets.gan, values["increments"])
     if values["capacity"] < state.nets.capacity:
         raise OrdiscoError(f"the state has room for {values['capacity']} classes, not for {state.nets.capacity}")
 
