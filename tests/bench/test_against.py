@@ -100,7 +100,7 @@ def test_a_machine_has_a_file_of_its_own(tmp_path: Path):
     old = MACHINE | {"instructions": ["AVX2"], "precision": "bf16-mixed"}
     assert here.file_of(old) == "amd-epyc-avx2-bf16-mixed.json"
     xeon = MACHINE | {"processor": "Intel(R) Xeon(R) CPU @ 2.80GHz", "instructions": []}
-    assert here.file_of(xeon) == "intel-r-xeon-r-cpu-2.80ghz.json"
+    assert here.file_of(xeon) == "intel-xeon-cpu-2.80ghz.json"
     assert here.file_of(MACHINE | {"gpu": "NVIDIA H100"}) == "nvidia-h100.json"
 
 

@@ -73,4 +73,4 @@ def file_of(of: dict[str, Any]) -> str:
         *held,
         *([] if of["precision"] == "32-true" else [of["precision"]]),
     ]
-    return file_name(" ".join(name)).lower().replace("(r)", "").strip("-") + ".json"
+    return file_name(" ".join(name).replace("(R)", "")).lower().strip("-") + ".json"
