@@ -78,6 +78,8 @@ def test_a_study_is_run_once_listed_drawn_and_its_generators_judged(
     assert set(report["taught"]) == {"generated", "labelled"}
     told = capsys.readouterr().out
     assert "coverage by G" in told
+    assert "nearness" in told
+    assert len(report["nearness_per_class"]) == 4
     assert "taught by generated images" in told
     assert main(["judge", str(tmp_path / "work" / rows[0].key), "--out", str(out)]) == 1
     assert "has no generator" in one_line(capsys.readouterr().err)

@@ -168,8 +168,9 @@ def test_a_classifier_taught_by_generated_images_alone_is_blind_to_what_they_lac
 def test_what_was_taught_stands_in_the_table_where_it_was_measured() -> None:
     covered = [{"reference": "test", "points_of": name, "coverage": 0.5} for name in ("generated", "real")]
     result = {"run": "a", "increments": 1, "judge_test_accuracy": 0.9, "sample_accuracy": 0.8, "umb_images": 1}
-    result |= {"train_images": 2, "coverings": covered}
+    result |= {"train_images": 2, "coverings": covered, "nearness_per_class": {"0": 0.9, "1": 0.625}}
     assert "taught" not in summary([result]).markdown()
+    assert [row[-1] for row in summary([result, {**result, "nearness_per_class": {}}]).rows] == ["0.62 to 0.90", "—"]
     both = summary([result, {**result, "taught": {"generated": 0.5, "labelled": 0.25}}])
     assert both.header[-2:] == ("taught by generated images", "taught by labelled images")
     assert [row[-2:] for row in both.rows] == [("—", "—"), ("50.0 %", "25.0 %")]

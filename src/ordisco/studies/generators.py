@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ordisco.evaluation.accuracy import evaluate, evenly
+from ordisco.evaluation.nearness import nearness_of
 from ordisco.evaluation.samples import (
     Images,
     check_generator,
@@ -76,6 +77,7 @@ def judge_run(path: Path, how: Judging) -> dict[str, Any]:
         "samples_per_class": int(samples.confusion.sum()) // len(learner.classes),
         "train_images": len(images.train),
         "umb_images": len(images.umb),
+        "nearness_per_class": {stream.dataset.classes[c]: value for c, value in nearness_of(learner, stream).items()},
         "coverings": [asdict(covering) for covering in coverings(learner, judge, images, how.points)],
     }
     if how.taught:
@@ -125,7 +127,16 @@ def draw_features(
 
 def summary(results: Sequence[dict[str, Any]]) -> TextTable:
     """A row for each run; coverage of test images."""
-    header = ["run", "increments", "judge on test", "judge on samples", "coverage by G", "by UMB (images)", "by real"]
+    header = [
+        "run",
+        "increments",
+        "judge on test",
+        "judge on samples",
+        "coverage by G",
+        "by UMB (images)",
+        "by real",
+        "nearness",
+    ]
     teachers = [name for name in ("generated", "labelled") if any(name in of.get("taught", {}) for of in results)]
     header += [f"taught by {name} images" for name in teachers]
     rows = []
@@ -141,7 +152,13 @@ def summary(results: Sequence[dict[str, Any]]) -> TextTable:
                 percent(test["generated"]["coverage"]),
                 f"{umb} ({result['umb_images']} of {result['train_images']})",
                 percent(test["real"]["coverage"]),
+                nearness_cell(result["nearness_per_class"]),
                 *(percent(result["taught"][name]) if name in result.get("taught", {}) else "—" for name in teachers),
             )
         )
     return TextTable(tuple(header), tuple(rows))
+
+
+def nearness_cell(of: dict[str, float]) -> str:
+    """The smallest and the largest of the classes."""
+    return f"{min(of.values()):.2f} to {max(of.values()):.2f}" if of else "—"
