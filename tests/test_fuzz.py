@@ -21,10 +21,15 @@ SEED, SECONDS = 11, 4.0
 @pytest.mark.parametrize("kind", fuzz.KINDS)
 @pytest.mark.slow
 def test_whatever_is_given_the_answer_is_in_order(kind):
-    counts = fuzz.fuzz(kind, SEED, SECONDS, most=400)
-    print(counts)
-    assert not counts.failures, "\n".join(counts.failures[:5])
-    assert counts.cases > 3
+    cases = 0
+    for _ in range(10):  # on a slow machine one case, or what it needs, may take all the seconds
+        counts = fuzz.fuzz(kind, SEED, SECONDS, cases, most=400)
+        print(counts)
+        assert not counts.failures, "\n".join(counts.failures[:5])
+        cases += counts.cases
+        if cases > 3:
+            break
+    assert cases > 3
 
 
 def test_a_case_depends_on_its_number_only():
