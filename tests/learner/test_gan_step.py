@@ -182,8 +182,12 @@ def test_labels_of_generated_images_are_the_classes_seen():
     assert counts[:3].min() > 120  # uniform: 167 each, standard deviation 11
 
 
-@pytest.mark.parametrize(("name", "real"), [("offline-last", 9), ("offline-all", 4), ("ordisco", 4)])
-def test_only_strategy_2_shows_replayed_images_to_d_as_real(name: str, real: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("name", "real"), [("offline-last", 9), ("ordisco-last", 9), ("offline-all", 4), ("ordisco", 4)]
+)
+def test_only_strategy_2_and_the_last_g_show_replayed_images_to_d_as_real(
+    name: str, real: int, monkeypatch: pytest.MonkeyPatch
+):
     learner = ready(name, increments=2)
     images, seen = drawn(learner), []
     keep: Callable[..., Tensor] = losses.real_pairs

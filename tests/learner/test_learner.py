@@ -182,6 +182,9 @@ RESUMED = [
     ("jt", {"unlabeled_loss": "fixmatch", "threshold": 0.3}),
     ("offline-all", {"steps": 2}),
     ("offline-last", {"d_steps": 2, "steps": 2, "pseudo_real": 0.5}),
+    ("ordisco-last", {"g_ema": 0.9, "d_steps": 2, "steps": 2, "pseudo_real": 0.5}),
+    ("ordisco-last", {"d_restart": "fresh", "moments": "kept", "lecam": 0.1, "steps": 2}),
+    ("ordisco+", {"umb_size": 9, "g_ema": 0.9, "g_restart": "average", "kept_precision": "16", "steps": 2}),
     ("ordisco-mof", {"smb_size": 6, "c_net": "wrn-28", "c_width": 2, "steps": 2}),
 ]
 
@@ -239,7 +242,7 @@ def test_a_state_goes_back_in_time(tasks: Stream):
 # ---------------------------------------------------------------------- classes
 
 
-@pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl", "mas-sl+ul", "offline-last"])
+@pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl", "mas-sl+ul", "offline-last", "ordisco-last"])
 @pytest.mark.slow
 def test_a_learner_grows_without_losing_what_it_knows(name: str, tasks: Stream):
     learner = make_learner(name, num_classes=2, steps=2)
@@ -337,7 +340,7 @@ def test_between_increments_there_is_nothing_to_learn(instances: Stream):
 # ---------------------------------------------------------------------- increments that lack something
 
 
-ODD = ["ordisco", "smb", "smb+umb+uc", "smb-mof", "ewc-sl", "mas-sl+ul", "si-sl", "offline-last", "jt"]
+ODD = ["ordisco", "smb", "smb+umb+uc", "smb-mof", "ewc-sl", "mas-sl+ul", "si-sl", "offline-last", "ordisco-last", "jt"]
 
 
 @pytest.mark.parametrize("name", ODD)

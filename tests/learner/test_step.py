@@ -146,7 +146,7 @@ def test_the_teachers_weights_follow_and_its_statistics_do_not(monkeypatch: pyte
     assert not any(module.training for module in learner.state.nets.teacher.module.modules())
 
 
-@pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl+ul", "offline-last"])
+@pytest.mark.parametrize("name", ["ordisco", "smb+umb+uc", "ewc-sl+ul", "offline-last", "ordisco-last"])
 def test_a_step_needs_no_learner(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     row, shape, device = method(name), (1, 8, 8), FABRIC.device

@@ -79,7 +79,10 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
         ({"penalty": "lwf"}, r"penalty = 'lwf' is not one of \('none', 'ewc', 'si', "),
         ({"penalty": None}, r"penalty = None is not one of"),
         ({"penalty": "ewc", "penalty_on": "ul"}, r"penalty_on = 'ul' is not one of \('sl', 'sl\+ul'\)"),
-        ({"gan": True, "replay": "on-line"}, r"replay = 'on-line' is not one of \('none', 'online', 'offline-all', "),
+        (
+            {"gan": True, "replay": "on-line"},
+            r"replay = 'on-line' is not one of \('none', 'online', 'last', 'offline-all', ",
+        ),
         ({"gan": True, "replay": "offline"}, r"replay = 'offline' is not one of"),
         ({"stabilize": True}, "stabilize needs a GAN, set gan=True"),
         ({"replay": "online"}, "replay needs a GAN, set gan=True"),
@@ -108,6 +111,12 @@ def test_a_new_row_cannot_be_made_from_an_old_one_by_a_contradiction():
 )
 def test_what_follows_from_a_row(name: str, has_umb: bool, offline: bool):
     assert (method(name).has_umb, method(name).offline) == (has_umb, offline)
+
+
+def test_whose_replayed_images_are_real_for_d():
+    rehearse = {name for name, row in METHODS.items() if row.rehearses}
+    assert rehearse == {"offline-last", "ordisco-last", "ordisco+"}
+    assert not method("ordisco-last").offline  # as many steps as the others, and no generator kept beside G
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -39,7 +39,7 @@ def end_increment(setup: Setup, state: State, increment: Increment, predict: Pre
         memories.generators.save(nets.gan.sampler.module, len(state.classes))
     if nets.gan is not None:
         nets.gan.restart()
-    memories.old_teacher = None  # C′ itself is that of the last increment until the next begins
+    memories.old_teacher = memories.last_G = None  # C′ and G themselves are those of the last increment until the next
     if setup.method.head == "cosine":
         memories.remember_features(nets.C)
 

@@ -153,7 +153,8 @@ def expected(
     if nets.gan is not None and not state["step_in_increment"]:
         wanted |= as_kept(wanted, nets.gan)
     if state["step_in_increment"] or (settings.classifier.moments == "kept" and state["increments"]):
-        for name in ("C", "G", "D") if method.gan else ("C",):
+        forgotten = nets.gan is not None and nets.gan.forgets_D and not state["step_in_increment"]
+        for name in (("C", "G") if forgotten else ("C", "G", "D")) if method.gan else ("C",):
             wanted[f"{name}.adam.step"] = Wanted(())
             wanted[f"{name}.adam.exp_avg"] = wanted[f"{name}.adam.exp_avg_sq"] = Wanted(wanted[f"{name}.theta"].shape)
     align = settings.unlabeled.align
@@ -173,7 +174,8 @@ def as_kept(wanted: Mapping[str, Wanted], gan: Gan) -> dict[str, Wanted]:
     for name in ("G", "G_mean", "D"):
         for part in ("theta", "buffers"):
             if (want := wanted.get(f"{name}.{part}")) is not None:
-                absent, half = name == "G" and gan.restarts, part == "theta" and halved(gan)
+                absent = (name == "G" and gan.restarts) or (name == "D" and gan.forgets_D)
+                half = part == "theta" and halved(gan)
                 found[f"{name}.{part}"] = dataclasses.replace(want, needed=not absent, halved=half)
     return found
 
@@ -227,6 +229,10 @@ def expected_memories(
     if distils(method, settings) and increments:
         for part, vector in (("theta", nets.teacher.flat.theta), ("buffers", nets.teacher.flat.buffers)):
             wanted[f"old_teacher.{part}"] = Wanted(tuple(vector.shape), needed=under_way)
+    if method.replay == "last" and increments and nets.gan is not None:
+        flat = nets.gan.sampler.flat
+        for part, vector in (("theta", flat.theta), ("buffers", flat.buffers)):
+            wanted[f"last_G.{part}"] = Wanted(tuple(vector.shape), needed=under_way)
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""Networks and mini-batches that cannot fit into memory are refused before they are built."""
+"""What cannot be is refused before it is built: settings that contradict a method, networks beyond the memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from ordisco.machine.cores import memory
 from ordisco.machine.fabric import Fabric
 from ordisco.nets.count import memory_of_a_step
 from ordisco.settings.learner import LearnerSettings
+from ordisco.settings.methods import Method
 from ordisco.words import size
 
 PAPER = LearnerSettings()
 CLASSES = 1_000  # so many are not worth counting
+
+
+def check_parts(method: Method, settings: LearnerSettings) -> None:
+    """Refuse settings that contradict the method."""
+    if method.stabilize and settings.gan.d_restart == "fresh":
+        raise UsageError(
+            f"d_restart = 'fresh' is not allowed with {method.name}: Reg holds D to what it was; "
+            "take a method without Reg, such as ordisco-last"
+        )
 
 
 def check_memory(

@@ -1,6 +1,7 @@
 """What lies between two increments, without what follows from the rest.
 
-θ* of D is D itself; G is its moving average, where it begins the next increment as that. With `kept_precision` 16 the
+θ* of D is D itself; G is its moving average, where it begins the next increment as that; a D that begins anew is not
+kept. With `kept_precision` 16 the
 weights of G and D are rounded to float16 once an increment is learned, and kept so.
 """
 
@@ -38,6 +39,8 @@ def packed(tensors: Mapping[str, Tensor], gan: Gan | None) -> dict[str, Tensor]:
         return dict(tensors)
     thetas = {f"{name}.theta" for name in OF_THE_GAN} if halved(gan) else set()
     follow = {ANCHOR, *(("G.theta", "G.buffers") if gan.restarts else ())}
+    if gan.forgets_D:
+        follow |= {name for name in tensors if name.startswith("D.")}
     return {
         name: in_half(tensor) if name in thetas else tensor for name, tensor in tensors.items() if name not in follow
     }
@@ -62,7 +65,7 @@ def network_bytes(nets: Networks) -> dict[str, int]:
     """Storage of each network from one increment to the next."""
     gan, found = nets.gan, {}
     for name, network in nets.named():
-        if name == "G" and gan is not None and gan.restarts:
+        if gan is not None and ((name == "G" and gan.restarts) or (name == "D" and gan.forgets_D)):
             continue
         half = gan is not None and name in OF_THE_GAN and halved(gan)
         found[name] = network.flat.theta.nbytes // (2 if half else 1) + network.flat.buffers.nbytes

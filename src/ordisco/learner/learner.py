@@ -15,12 +15,12 @@ from torch import Tensor
 from ordisco.data.pixels import denormalize, normalize
 from ordisco.errors import OrdiscoError
 from ordisco.learner.batch import Augmentation
+from ordisco.learner.begin_increment import begin_increment
 from ordisco.learner.checks import check_image_shape, check_images, check_increment
 from ordisco.learner.end_increment import end_increment
-from ordisco.learner.fits import check_memory
-from ordisco.learner.imprint import imprint
+from ordisco.learner.fits import check_memory, check_parts
 from ordisco.learner.kept import network_bytes
-from ordisco.learner.memories import Memories, distils, nbytes
+from ordisco.learner.memories import Memories, nbytes
 from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.saving import checksum, restore, saved
 from ordisco.learner.seeding import derive_seed, seeded
@@ -31,7 +31,6 @@ from ordisco.learner.targets import check_predictions, no_predictions
 from ordisco.machine.fabric import Fabric
 from ordisco.machine.processes import one_device
 from ordisco.maths.unlabeled import make_unlabeled_loss
-from ordisco.nets.flat import frozen
 from ordisco.nets.networks import Networks
 from ordisco.nets.shared import shared_out
 from ordisco.settings.learner import LearnerSettings
@@ -67,6 +66,7 @@ class Learner:
     ) -> None:
         check_image_shape(image_shape)
         settings = settings or LearnerSettings()
+        check_parts(method, settings)
         self.setup = Setup(
             method,
             settings,
@@ -174,14 +174,7 @@ class Learner:
                 state.memories.grow(state.nets.grow(len(state.classes)))
         state.step = 0
         state.trace.zero_()
-        state.nets.start_optimizers()
-        imprint(self.setup, state, increment)
-        if distils(self.method, self.settings) and state.increments:
-            state.memories.old_teacher = frozen(state.nets.teacher.module)
-        if state.memories.penalty_on_C is not None:
-            state.memories.penalty_on_C.begin(state.nets.C.flat.theta)
-        if state.memories.penalty_on_D is not None and state.nets.gan is not None:
-            state.memories.penalty_on_D.begin(state.nets.gan.D.flat.theta)
+        begin_increment(self.setup, state, increment)
         self.attach(increment)
         assert self.pools is not None
         state.predicted = no_predictions(self.setup, self.pools)

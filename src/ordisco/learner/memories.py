@@ -74,6 +74,7 @@ class Memories:
         self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
         self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
         self.old_teacher: Flat | None = None  # C′ after the last increment, while one that distils it is under way
+        self.last_G: Flat | None = None  # and G, while one that replays its images is
 
     def note_labels(self, counts: Tensor) -> None:
         """Remember how many labels of each class came with an increment."""
@@ -93,7 +94,7 @@ class Memories:
 
     def old_models(self) -> dict[str, Flat]:
         """Networks as they were, those that there are."""
-        models = {"old_features": self.old_features, "old_teacher": self.old_teacher}
+        models = {"old_features": self.old_features, "old_teacher": self.old_teacher, "last_G": self.last_G}
         return {name: model for name, model in models.items() if model is not None}
 
     def bytes(self) -> dict[str, int]:
@@ -158,6 +159,8 @@ class Memories:
             self.generators.load(part("generators"), build_generator)
         self.old_features = old("old_features", nets.C.module.get_submodule("features"))
         self.old_teacher = old("old_teacher", nets.teacher.module)
+        if nets.gan is not None:
+            self.last_G = old("last_G", nets.gan.sampler.module)
 
 
 def nbytes(tensors: Mapping[str, Tensor]) -> int:

@@ -18,7 +18,11 @@ from ordisco.streams.stream import Increment
 
 @dataclass(frozen=True)
 class Pools:
-    """What the mini-batches of an increment are drawn from, uniformly and with replacement."""
+    """What the mini-batches of an increment are drawn from, uniformly and with replacement.
+
+    The last `remembered` of the unlabelled images are those of the UMB, which have a `share` of each mini-batch, or
+    their natural one.
+    """
 
     images: Tensor  # labelled, uint8
     slots: Tensor
@@ -27,6 +31,8 @@ class Pools:
     expected: Tensor  # (rows, classes): the class frequencies to be expected among unlabelled images
     here: Tensor  # (classes,): may the increment have images of the class? Those whose labels came; all, if none came
     steps: int  # of the increment
+    remembered: int = 0
+    share: float | None = None
 
     def draw(self, batch_labeled: int, batch_unlabeled: int) -> Batch:
         """Labelled and unlabelled images of this increment and of memory."""
@@ -34,8 +40,17 @@ class Pools:
         labeled = Pairs(normalize(self.images[index]), self.slots[index])
         if not len(self.unlabeled) or not batch_unlabeled:
             return Batch(labeled, None)
-        index = torch.randint(len(self.unlabeled), (batch_unlabeled,), device=self.unlabeled.device)
+        index = self.places(batch_unlabeled)
         return Batch(labeled, Unlabeled(normalize(self.unlabeled[index]), self.increments[index]))
+
+    def places(self, count: int) -> Tensor:
+        """Where so many unlabelled images lie, at random; those of the UMB at their share where there are others."""
+        device, new = self.unlabeled.device, len(self.unlabeled) - self.remembered
+        if self.share is None or not self.remembered or not new:
+            return torch.randint(len(self.unlabeled), (count,), device=device)
+        old = round(self.share * count)
+        recent = torch.randint(new, (count - old,), device=device)
+        return torch.cat([recent, new + torch.randint(self.remembered, (old,), device=device)])
 
 
 def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
@@ -70,6 +85,8 @@ def lay_out(setup: Setup, state: State, increment: Increment) -> Pools:
         expected,
         here=arrived[-1] > 0 if bool(arrived[-1].any()) else torch.ones_like(arrived[-1], dtype=torch.bool),
         steps=setup.steps_of(state.increments, increment.size),
+        remembered=0 if memories.umb is None else len(memories.umb),
+        share=setup.settings.memory.umb_share,
     )
 
 

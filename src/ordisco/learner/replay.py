@@ -1,8 +1,9 @@
-"""Which images are replayed into C, and how strongly: those of the living generator (ORDisCo) or of saved ones."""
+"""Which images are replayed into C, and how strongly: those of the living generator (ORDisCo) or of older ones."""
 
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from ordisco.learner.batch import Pairs
 from ordisco.learner.generators import SavedGenerators, draw_noise
@@ -15,6 +16,8 @@ def replayed(setup: Setup, state: State, generated: Pairs | None, progress: floa
     """What is replayed into C; None where there is nothing, or nothing yet."""
     if state.memories.generators is not None:
         return replayed_offline(setup, state.memories.generators)
+    if setup.method.replay == "last":
+        return replayed_last(setup, state)
     if setup.method.replay == "online" and state.nets.gan is not None:
         return replayed_online(setup, state, state.nets.gan, generated, progress)
     return None
@@ -24,9 +27,11 @@ def replays(setup: Setup, state: State) -> Pairs | None:
     """Images as the method replays them, of all classes seen, drawn anew; None where it replays nothing."""
     if state.memories.generators is not None:
         return replayed_offline(setup, state.memories.generators)
+    if setup.method.replay == "last":
+        return replayed_last(setup, state)
     if setup.method.replay == "online" and state.nets.gan is not None:
         with running(state.nets.gan.sampler, norms=True):
-            return drawn_from(setup, state.nets.gan, len(state.classes))
+            return drawn_from(setup, state.nets.gan.sampler.module, len(state.classes))
     return None
 
 
@@ -36,13 +41,19 @@ def replayed_offline(setup: Setup, saved: SavedGenerators) -> Pairs | None:
     return Pairs(*saved.draw(s.step.batch_generated, s.gan.z_dim)) if len(saved) else None
 
 
+def replayed_last(setup: Setup, state: State) -> Pairs | None:
+    """Images of old classes by G as it was after the last increment; None in the first one."""
+    last = state.memories.last_G
+    return None if last is None else drawn_from(setup, last.module, state.classes.before)
+
+
 @torch.no_grad()
-def drawn_from(setup: Setup, gan: Gan, classes: int) -> Pairs:
-    """A mini-batch of the generator that replays, y′ uniform over so many classes, in the mode that it is in."""
+def drawn_from(setup: Setup, G: nn.Module, classes: int) -> Pairs:
+    """A mini-batch of a generator, y′ uniform over so many classes, in the mode that it is in."""
     s = setup.settings
     z, y = draw_noise(s.step.batch_generated, s.gan.z_dim, classes, setup.device)
     with setup.fabric.autocast():
-        return Pairs(gan.sampler.module(z, y).float(), y)
+        return Pairs(G(z, y).float(), y)
 
 
 def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs | None, progress: float) -> Pairs | None:
@@ -55,7 +66,7 @@ def replayed_online(setup: Setup, state: State, gan: Gan, generated: Pairs | Non
     if count == 0:
         return None
     with running(gan.sampler, norms=True):
-        return drawn_from(setup, gan, count)
+        return drawn_from(setup, gan.sampler.module, count)
 
 
 def replay_ramp(progress: float, start: float, ramp: float) -> float:

@@ -35,7 +35,7 @@ def gather_statistics(setup: Setup, state: State, pools: Pools, between: Callabl
     if nets.gan is not None:
         with gathering(nets.gan.sampler.module):
             for _ in range(batches):
-                drawn_from(setup, nets.gan, len(state.classes))
+                drawn_from(setup, nets.gan.sampler.module, len(state.classes))
 
 
 def mixture(setup: Setup, state: State, pools: Pools) -> Tensor:

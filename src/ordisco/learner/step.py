@@ -45,7 +45,7 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
                 extra_discriminator_step(setup, state, pools, gan, progress)
             generated = generate(setup, gan, len(state.classes))
     again: Pairs | None = None
-    if weights.replay > 0 or setup.method.replay == "offline-last":  # there, also D learns from replayed images
+    if weights.replay > 0 or setup.method.rehearses:  # there, also D learns from replayed images
         again = replayed(setup, state, generated, progress)
 
     setup.seed_step(state.total_steps, "classifier")
@@ -89,14 +89,14 @@ def extra_discriminator_step(setup: Setup, state: State, pools: Pools, gan: Gan,
     batch = pools.draw(sizes.batch_labeled, sizes.batch_unlabeled)
     with torch.no_grad():
         generated = generate(setup, gan, classes)
-    again = replayed(setup, state, generated, progress) if setup.method.replay == "offline-last" else None
+    again = replayed(setup, state, generated, progress) if setup.method.rehearses else None
     pseudo = pseudo_labels(setup, state, pools, batch)
     pairs = Judged(real_pairs(setup, batch, again), pseudo, generated)
     discriminator_step(setup, gan, state.memories.penalty_on_D, pairs, classes, progress)
 
 
 def real_pairs(setup: Setup, batch: Batch, again: Pairs | None) -> Pairs:
-    """D's labelled pairs. In offline strategy (2) the old generator's images are real data for the new one."""
-    if setup.method.replay != "offline-last" or again is None:
+    """D's labelled pairs. Where a method rehearses, the last generator's images are real data for the new one."""
+    if not setup.method.rehearses or again is None:
         return batch.labeled
     return Pairs(torch.cat([batch.labeled.x, again.x]), torch.cat([batch.labeled.y, again.y]))

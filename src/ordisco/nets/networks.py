@@ -22,7 +22,7 @@ class Gan:
     """G and D and, where the settings ask for one, the moving average of G."""
 
     def __init__(self, settings: GanSettings, image_shape: Shape, num_classes: int, device: torch.device) -> None:
-        self.settings = settings
+        self.settings, self.image_shape, self.device = settings, image_shape, device
         self.G = Network(make_generator(settings, image_shape, num_classes), device)
         self.D = Network(make_discriminator(settings, image_shape, num_classes), device)
         self.G_mean: Network | None = None
@@ -44,6 +44,15 @@ class Gan:
         """G becomes its moving average, if it restarts: from one increment to the next, one is all there is to keep."""
         if self.restarts and self.G_mean is not None:
             self.G.flat.load("G", self.G_mean.flat.state("G"))
+
+    @property
+    def forgets_D(self) -> bool:
+        """Does D begin each increment anew?"""
+        return self.settings.d_restart == "fresh"
+
+    def begin_D(self, num_classes: int) -> None:
+        """A D that knows nothing in the place of the one there is, with its moments."""
+        self.D = Network(make_discriminator(self.settings, self.image_shape, num_classes), self.device)
 
     def start_optimizers(self, keep: bool) -> None:
         """Optimisers for an increment."""
@@ -131,4 +140,5 @@ class Networks:
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put a checkpoint back."""
         for name, network in self.named():
-            network.load(name, tensors)
+            if f"{name}.theta" in tensors:  # not of a D that begins each increment anew
+                network.load(name, tensors)

@@ -173,6 +173,9 @@ class GanSettings(Settings):
     g_restart: Literal["none", "average"] = setting(
         "none", "G at the start of an increment: as it was, or its moving average, so that one of the two is kept"
     )
+    d_restart: Literal["none", "fresh"] = setting(
+        "none", "D at the start of an increment: as it was, or begun anew, so that it need not be kept (not with Reg)"
+    )
     d_penalty: float = setting(1e-3, "λ of Eq. 8: strength of D's stabilisation", low=0.0, high=WEIGHT)
     d_importance: Literal["paper", "normalised"] = setting(
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
@@ -225,6 +228,12 @@ class MemorySettings(Settings):
         "unlabelled images kept by any method with a UMB; default: what its row says, 1 × is G's bytes",
         low=1,
         high=IMAGES,
+    )
+    umb_share: float | None = setting(
+        None,
+        "share of a step's unlabelled images that are drawn from the UMB; default: its natural share",
+        high=0.99,
+        low=0.0,
     )
     c_penalty: float | None = setting(None, "λ of the penalty on C; default: 1, for MAS 1e-4", low=0.0, high=WEIGHT)
     less_forget: float = setting(5.0, "weight of the Unified Classifier's less-forget constraint", low=0.0, high=WEIGHT)

@@ -11,7 +11,7 @@ Memory = Literal["none", "labels", "herding", "all"]
 Head = Literal["linear", "cosine"]
 PenaltyName = Literal["none", "ewc", "si", "mas"]
 PenaltyOn = Literal["sl", "sl+ul"]
-Replay = Literal["none", "online", "offline-all", "offline-last"]
+Replay = Literal["none", "online", "last", "offline-all", "offline-last"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Method:
     head        linear, or cosine with the Unified Classifier's losses
     penalty     on C: none, ewc, si, mas;  penalty_on: sl (supervised loss) or sl+ul (both)
     gan         are G and D trained?
-    replay      of generated images into C: none, online, offline-all, offline-last
+    replay      of generated images into C: none, online, last (those of the last increment's G, which are real images
+                for D, too), offline-all, offline-last
     stabilize   D's important parameters (Eqs. 8–10)?
 
     >>> Method("x", "X", "nowhere", replay="online")
@@ -62,6 +63,11 @@ class Method:
     def has_umb(self) -> bool:
         """Are unlabelled images kept?"""
         return self.umb_of_G > 0 or self.umb_images > 0
+
+    @property
+    def rehearses(self) -> bool:
+        """Are replayed images real ones for D?"""
+        return self.replay in ("last", "offline-last")
 
     @property
     def offline(self) -> bool:
@@ -103,7 +109,17 @@ TABLE: tuple[Method, ...] = (
         replay="online",
         stabilize=True,
     ),
-    Method("ordisco+", "ORDisCo+", "not in the paper", memory="labels", umb_of_G=1, gan=True, replay="online"),
+    Method(
+        "ordisco-reg+umb",
+        "ORDisCo −Reg + UMB",
+        "not in the paper",
+        memory="labels",
+        umb_of_G=1,
+        gan=True,
+        replay="online",
+    ),
+    Method("ordisco-last", "ORDisCo, last G", "not in the paper", memory="labels", gan=True, replay="last"),
+    Method("ordisco+", "ORDisCo+", "not in the paper", memory="labels", umb_of_G=1, gan=True, replay="last"),
     Method(
         "ordisco-mof",
         "ORDisCo, SMB-mof",
