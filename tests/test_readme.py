@@ -40,7 +40,7 @@ def test_the_commands_parse():
 
 def test_the_pictures_are_there():
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", README)
-    assert len(pictures) == 3
+    assert len(pictures) == 4
     for picture in pictures:
         assert (Path(__file__).parents[1] / picture).is_file()
 

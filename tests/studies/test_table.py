@@ -245,10 +245,11 @@ def test_a_block_names_rows_with_commas_in_quotes() -> None:
     )
 
 
+@pytest.mark.parametrize("document", ["docs/results.md", "README.md"])
 @pytest.mark.slow
-def test_the_page_of_results_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    studies, page = ROOT / "experiments" / "studies.toml", ROOT / "docs" / "results.md"
-    assert call(capsys, "study", studies, "--fill", page, "--check") == (0, "", "")
+def test_tables_of_studies_in_documents_are_up_to_date(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    studies = ROOT / "experiments" / "studies.toml"
+    assert call(capsys, "study", studies, "--fill", ROOT / document, "--check") == (0, "", "")
 
 
 def test_nothing_to_draw_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
