@@ -32,10 +32,10 @@ def umb_images(method: Method, settings: LearnerSettings, image_shape: Shape, nu
 
 
 def images_of_G(settings: LearnerSettings, image_shape: Shape, num_classes: int, times: float = 1) -> int:
-    """How many images fit into the bytes of G's weights, or a multiple of them."""
+    """How many images fit into the bytes of G's weights as they are kept, or a multiple of them."""
     with torch.device("meta"):
         G = make_generator(settings.gan, image_shape, num_classes)
-    weights = sum(p.numel() * p.element_size() for p in G.parameters())
+    weights = sum(p.numel() for p in G.parameters()) * int(settings.gan.kept_precision) // 8
     return int(times * weights) // math.prod(image_shape)
 
 

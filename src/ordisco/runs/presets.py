@@ -89,8 +89,8 @@ SMALL = SHORT.replace(
 QUICK = SMALL.replace(c_width=16, g_width=16, d_width=16, c_lr=4e-3, ema=0.97)
 
 # 32×32 images in colour, minutes on two cores: half the mini-batches and twice the steps in the same time, and a G of a
-# fourth of the bytes, which draws nearly as well. See "32×32 in colour" in docs/results.md. Labelled images as strong
-# views, as few labels are soon known by heart: see there, too.
+# fourth of the weights, which draws nearly as well, kept in half of the bits. See "32×32 in colour" in docs/results.md.
+# Labelled images as strong views, as few labels are soon known by heart: see there, too.
 COLOUR = QUICK.replace(
     steps=600,
     batch_labeled=16,
@@ -99,6 +99,7 @@ COLOUR = QUICK.replace(
     labeled_view="strong",
     g_width=8,
     d_translate=2,
+    kept_precision="16",
 )
 
 SHORT_PRESETS = ("small", "quick", "colour")  # minutes on one core, for real images
