@@ -231,6 +231,11 @@ def test_each_increment_has_a_column(tmp_path: Path, capsys: pytest.CaptureFixtu
     document.write_text("<!-- study s --reach 70 -->\n<!-- end -->\n")
     assert call(capsys, "study", file, "--fill", document)[0] == 0
     assert cells_of(document.read_text())["ORDisCo"][-3:-1] == ["9", "9 (1 of 1)"]
+    assert "samples by judge" in document.read_text()
+    document.write_text("<!-- study s --reach 70 --measures none -->\n<!-- end -->\n")
+    assert call(capsys, "study", file, "--fill", document)[0] == 0
+    assert "samples by judge" not in document.read_text()
+    assert cells_of(document.read_text())["ORDisCo"][-3:-1] == ["9", "9 (1 of 1)"]
     document.write_text("<!-- study s --each samples -->\n<!-- end -->\n")
     assert call(capsys, "study", file, "--fill", document)[0] == 0
     assert cells_of(document.read_text())["ORDisCo"] == ["10.0 %", "50.0 %", "90.0 %"]
@@ -243,6 +248,8 @@ def test_a_block_names_rows_with_commas_in_quotes() -> None:
     assert Block.read('s --only "A, b", C − d --over 2-4 --seeds 0, 2') == Block(
         "s", ("A, b", "C − d"), (0, 2), None, Span(2, 4)
     )
+    with pytest.raises(UsageError, match="--measures all is not allowed: none, or left out"):
+        Block.read("s --measures all")
 
 
 @pytest.mark.parametrize("document", ["docs/results.md", "README.md"])

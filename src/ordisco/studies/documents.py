@@ -3,8 +3,9 @@
 A block begins with a line `<!-- KIND NAME -->` and ends with a line `<!-- end -->`; between them is what the results
 give now. KIND is `study`, or `paper` for an item of the paper. After the NAME of a study may follow `--only A, B`,
 `--seeds 0, 1`, `--against ROW`, `--over 2-4`, `--reach PERCENT`, `--each MEASURE` for a table with a column an
-increment, `--frontier STEPS` for one with a row a method, and `--results FOLDER`, a folder of other results of the same
-rows, such as those of earlier code, below the results.
+increment, `--frontier STEPS` for one with a row a method, `--measures none` for one of accuracy, seconds and bytes
+alone, and `--results FOLDER`, a folder of other results of the same rows, such as those of earlier code, below the
+results.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ordisco.studies.study import Study
 from ordisco.studies.table import Span, accuracy_of, grouped, table_of
 
 END = "<!-- end -->"
-OPTIONS = ("only", "seeds", "against", "over", "reach", "each", "frontier", "results")
+OPTIONS = ("only", "seeds", "against", "over", "reach", "each", "frontier", "measures", "results")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Block:
     reach: float | None = None
     each: str | None = None
     frontier: int | None = None
+    measures: bool = True
     results: str | None = None
 
     @staticmethod
@@ -63,6 +65,7 @@ class Block:
             accuracy_of(given["reach"]) if "reach" in given else None,
             check_measure(given["each"]) if "each" in given else None,
             budget(given["frontier"]) if "frontier" in given else None,
+            measured(given.get("measures")),
             given.get("results"),
         )
 
@@ -81,7 +84,7 @@ class Block:
             elif self.frontier is not None:
                 table = frontier_table(groups, self.frontier, study.reference)
             else:
-                table = table_of(groups, study.reference, study.ceiling, self.over, False, self.reach)
+                table = table_of(groups, study.reference, study.ceiling, self.over, False, self.reach, self.measures)
             parts += [*heading, table.markdown()]
         return "\n".join(parts)
 
@@ -91,6 +94,13 @@ def budget(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
         raise UsageError(f"--frontier {text} is not allowed: a number of steps, such as 300")
     return int(text)
+
+
+def measured(text: str | None) -> bool:
+    """Does a table tell of pseudo-labels, penalties and samples, too?"""
+    if text not in (None, "none"):
+        raise UsageError(f"--measures {text} is not allowed: none, or left out")
+    return text is None
 
 
 def listed(text: str | None) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ from ordisco.studies.study import Row, Study, stream_title
 from ordisco.words import duration, percent_mean, size
 
 NONE = "—"
+MEASURES = ("pseudo-labels", "trusted", "right of these", "penalty / loss", "samples by judge")  # columns
 SHARES = ("pseudo_label_accuracies", "trusted_shares", "trusted_accuracies", "generated_accuracies")
 
 
@@ -101,11 +102,12 @@ def table_of(
     over: Span | None = None,
     times: bool = True,
     reach: float | None = None,
+    measures: bool = True,
 ) -> TextTable:
     """The groups of one stream side by side; columns without any entry are left out.
 
     `times`: by the clock, which says little of runs beside others. `reach`: an accuracy, the CPU-seconds to which are
-    a column.
+    a column. `measures`: what was measured beside accuracy, time and bytes.
     """
     by_name = {group.name: group for group in groups}
     low, high = by_name.get(reference or ""), by_name.get(ceiling or "")
@@ -117,11 +119,7 @@ def table_of(
         "mean over increments",
         f"{what} − {reference}, points [95 % CI]",
         f"gap {reference} → {ceiling} closed (seeds)",
-        "pseudo-labels",
-        "trusted",
-        "right of these",
-        "penalty / loss",
-        "samples by judge",
+        *MEASURES,
         "time",
         "CPU s",
         "" if reach is None else f"CPU s to {100 * reach:g} % (seeds)",
@@ -130,7 +128,8 @@ def table_of(
     lines = [cells(group, low, high, over, times, reach) for group in groups]
     if all(len(group.results) == 1 for group in groups):
         lines = [[line[0], NONE, *line[2:]] for line in lines]
-    used = [index for index in range(len(header)) if index == 0 or any(line[index] != NONE for line in lines)]
+    wanted = [index for index, name in enumerate(header) if measures or name not in MEASURES]
+    used = [index for index in wanted if index == 0 or any(line[index] != NONE for line in lines)]
     means = [statistics.fmean(group.scores(over).values()) for group in groups]
     return TextTable(
         tuple(header[index] for index in used),
