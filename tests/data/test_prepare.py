@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from conftest import blob_dataset
+from ordisco.data import prepare
 from ordisco.data.prepare import change_images, even_contrast, fewer_test_images, grey, take_validation
 from ordisco.errors import UsageError
 from ordisco.streams.build import build_stream
@@ -29,6 +30,26 @@ def test_contrast_does_not_depend_on_brightness_nor_on_the_other_images():
     whole = even_contrast(images)
     assert torch.equal(even_contrast(images[1:2]), whole[1:2])
     assert torch.equal(even_contrast(images + 20), whole)
+
+
+@pytest.mark.parametrize("change", [grey, even_contrast])
+def test_images_are_changed_few_at_a_time_whatever_their_number(monkeypatch, change):
+    images = torch.randint(0, 256, (11, 3, 4, 4), dtype=torch.uint8)
+    alone = torch.cat([change(image[None]) for image in images])
+    sizes = []
+    monkeypatch.setattr(prepare, "CHUNK", 4)
+    monkeypatch.setattr(torch.Tensor, "double", lambda part: sizes.append(len(part)) or part.to(torch.float64))
+    assert torch.equal(change(images), alone)
+    assert sizes == [4, 4, 3]
+    assert change(images[:0]).shape == alone[:0].shape
+
+
+def test_changed_images_leave_the_given_ones_alone():
+    images = torch.randint(0, 256, (3, 3, 4, 4), dtype=torch.uint8)
+    before = images.clone()
+    even_contrast(grey(images))
+    even_contrast(images)
+    assert torch.equal(images, before)
 
 
 def test_a_changed_data_set_keeps_its_labels():

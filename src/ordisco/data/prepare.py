@@ -15,7 +15,7 @@ from ordisco.errors import UsageError
 
 MIDDLE, SPREAD = 127.5, 51.0  # the mean and the standard deviation of an image after `even_contrast`
 FLAT = 5.0  # added to a standard deviation, so that an image of one colour stays one
-CHUNK = 8192
+CHUNK = 256  # images changed at once: few enough to stay in the processor's cache, and to need no memory to speak of
 
 
 def grey(images: Tensor) -> Tensor:
@@ -23,7 +23,7 @@ def grey(images: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
     weights = torch.tensor(GREY, dtype=torch.float64).view(1, 3, 1, 1)
-    return _by_chunk(images, lambda x: (x * weights).sum(1, keepdim=True))
+    return _by_chunk(images, 1, lambda x: (x * weights).sum(1, keepdim=True))
 
 
 def even_contrast(images: Tensor) -> Tensor:
@@ -31,9 +31,9 @@ def even_contrast(images: Tensor) -> Tensor:
 
     def even(x: Tensor) -> Tensor:
         mean, deviation = x.mean(dim=(1, 2, 3), keepdim=True), x.std(dim=(1, 2, 3), keepdim=True, correction=0)
-        return (x - mean) * (SPREAD / (deviation + FLAT)) + MIDDLE
+        return x.sub_(mean).mul_(SPREAD / (deviation + FLAT)).add_(MIDDLE)
 
-    return _by_chunk(images, even)
+    return _by_chunk(images, images.shape[1], even)
 
 
 def change_images(dataset: Dataset, to_grey: bool, contrast: bool) -> Dataset:
@@ -66,6 +66,9 @@ def fewer_test_images(dataset: Dataset, count: int, seed: int) -> Dataset:
     return replace(dataset, test=dataset.test[torch.from_numpy(chosen)])
 
 
-def _by_chunk(images: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    parts = [change(part.double()).round_().clamp_(0, 255).to(torch.uint8) for part in images.split(CHUNK)]
-    return torch.cat(parts) if parts else images
+def _by_chunk(images: Tensor, channels: int, change: Callable[[Tensor], Tensor]) -> Tensor:
+    result = images.new_empty((len(images), channels, *images.shape[2:]))
+    for start in range(0, len(images), CHUNK):
+        part = slice(start, start + CHUNK)
+        result[part] = change(images[part].double()).round_().clamp_(0, 255)
+    return result

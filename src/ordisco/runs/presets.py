@@ -88,10 +88,10 @@ SMALL = SHORT.replace(
 # See "Seconds" in docs/results.md.
 QUICK = SMALL.replace(c_width=16, g_width=16, d_width=16, c_lr=4e-3, ema=0.97)
 
-# 32×32 images in colour, minutes on two cores: half the unlabelled images of a mini-batch and twice the steps in about the
-# same time, and a G of a fourth of the weights, which draws nearly as well, kept in half of the bits. See "32×32 in
-# colour" in docs/results.md. Labelled images as strong views, as few labels are soon known by heart, and as many of them
-# as unlabelled ones, as new classes are a small part of them: see there, too.
+# 32×32 images in colour, minutes on two cores: half the unlabelled images of a mini-batch and twice the steps in about
+# the same time, and a G of a fourth of the weights, which draws nearly as well, kept in half of the bits. See "32×32 in
+# colour" in docs/results.md. Labelled images as strong views, as few labels are soon known by heart, and as many of
+# them as unlabelled ones, as new classes are a small part of them: see there, too.
 COLOUR = QUICK.replace(
     steps=600,
     batch_unlabeled=32,
