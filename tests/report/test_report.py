@@ -18,6 +18,7 @@ from ordisco.errors import OrdiscoError
 from ordisco.report import confusion, curves, figure
 from ordisco.report.confusion import confusion_matrix
 from ordisco.report.curves import accuracy_curves
+from ordisco.report.frontier import MARKS
 from ordisco.report.grids import sample_grid
 from ordisco.report.summary import run_summary_markdown
 from ordisco.report.table import TextTable
@@ -80,6 +81,8 @@ def test_a_method_keeps_its_colour_and_variants_differ_by_dash():
     assert len(set(first)) == 5
     assert figure.styles(["simple"])[0][0] not in figure.FAMILIES.values()  # not SI
     assert len({figure.styles([name])[0] for name in figure.FAMILIES}) == len(figure.FAMILIES)
+    looks = figure.styles(["ORDisCo", "ORDisCo, last G", "ORDisCo+"])
+    assert len({MARKS[dash] for _, dash in looks}) == 3  # in a frontier, where a curve may be one point
 
 
 def test_confusion_matrix_shows_shares_of_the_true_class(drawn, tmp_path):

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ordisco.errors import one_line
-from ordisco.report.figure import FAINT, INK, new_figure, save_png, styles
+from ordisco.report.figure import DASHES, FAINT, INK, new_figure, save_png, styles
+
+MARKS = dict(zip(DASHES, "os^D", strict=True))  # variants of a family differ by their marks, too: one point has no dash
 
 
 def frontier_figure(path: Path, curves: Mapping[str, Sequence[tuple[float, float, float, int]]], title: str) -> None:
@@ -25,8 +27,9 @@ def frontier_figure(path: Path, curves: Mapping[str, Sequence[tuple[float, float
             color=colour,
             linestyle=dash,
             linewidth=2,
-            marker="o",
-            markersize=5,
+            marker=MARKS[dash],
+            markersize=5 if dash == DASHES[0] else 7,
+            markerfacecolor=colour if dash == DASHES[0] else "white",
             capsize=3,
             elinewidth=1,
             label=one_line(name),
