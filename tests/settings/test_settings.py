@@ -141,6 +141,7 @@ def test_the_preset_colour_keeps_size_and_colours():
     frogs = preset_learner("colour", STREAMS["cifar10-5-new-class"])
     assert (frogs.unlabeled.strong_colours, frogs.classifier.labeled_view) == ("near", "strong")
     assert frogs.gan.kept_precision == "16"
+    assert (frogs.step.batch_labeled, frogs.step.batch_unlabeled) == (32, 32)  # new classes are few of the labelled
     assert preset_learner("colour", STREAMS["svhn-1"]).step.steps == 5 * 600 // 30
     assert preset_threads("colour") == 1
     assert PRESET_IMAGES["colour"] == (3, 32, 32)
