@@ -298,3 +298,19 @@ def test_networks_made_anew_without_memory_have_the_same_forms(tasks):
     learner.learn(tasks[1])  # has grown
     tensors, state = learner.saved()
     check_forms(learner.method, learner.settings, learner.image_shape, state, forms_of(tensors))
+
+
+def test_moments_of_d_and_g_may_be_absent_where_they_begin_late_but_not_in_part(tasks):
+    learner = make_learner("ordisco-last", num_classes=2, steps=2, gan_start=0.5)
+    with learner.random("test"):
+        learner.begin(tasks[0])
+        for steps in (1, 2):
+            learner.step()
+            tensors, state = learner.saved()
+            whole, forms = (learner.method, learner.settings, learner.image_shape, state), forms_of(tensors)
+            assert ("D.adam.step" in forms) == (steps == 2)
+            check_forms(*whole, forms, nets=learner.state.nets)
+    for part in ("step", "exp_avg", "exp_avg_sq"):
+        less = {key: form for key, form in forms.items() if key != f"G.adam.{part}"}
+        with pytest.raises(OrdiscoError, match=f"G.adam.{part} is missing"):
+            check_forms(*whole, less, nets=learner.state.nets)

@@ -173,6 +173,7 @@ RESUMED = [
     ("ordisco", {"kept_precision": "16", "d_importance": "normalised", "g_restart": "average", "g_ema": 0.9}),
     ("ordisco", {"gan_net": "dcgan", "g_ema": 0.9, "replay_new": 0.5, "mismatched": 0.5, "d_translate": 1}),
     ("ordisco", {"unlabeled_loss": "fixmatch", "labeller": "teacher", "d_balance": True, "pseudo_threshold": 0.4}),
+    ("ordisco-last", {"gan_start": 0.5, "g_ema": 0.9}),
     ("ordisco", {"gan_every": 2, "gan_every_start": 0.2, "c_decay": 0.5, "c_warm_up": 0.5, "replay_targets": "both"}),
     ("offline-all", {"gan_net": "dcgan", "g_ema": 0.9, "steps": 2}),
     ("smb+umb+uc", {"unlabeled_loss": "pi-model", "umb_size": 9}),

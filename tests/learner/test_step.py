@@ -69,11 +69,34 @@ def test_d_then_g_then_c_and_several_d_steps(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("every", "start", "turns"),
-    [(1, 0.0, "111111"), (2, 0.0, "101010"), (3, 0.0, "100100"), (2, 0.5, "111010"), (3, 1.0, "111111")],
+    ("start", "every", "every_start", "turns"),
+    [
+        (0.0, 1, 0.0, "111111"),
+        (0.0, 2, 0.0, "101010"),
+        (0.0, 3, 0.0, "100100"),
+        (0.0, 2, 0.5, "111010"),
+        (0.0, 3, 1.0, "111111"),
+        (0.5, 1, 0.0, "000111"),
+        (0.3, 2, 0.0, "001010"),
+        (0.3, 3, 0.8, "001110"),
+    ],
 )
-def test_whose_turn_it_is(every: int, start: float, turns: str):
-    assert "".join(str(int(gans_turn(t, 6, every, start))) for t in range(6)) == turns
+def test_whose_turn_it_is(start: float, every: int, every_start: float, turns: str):
+    assert "".join(str(int(gans_turn(t, 6, start, every, every_start))) for t in range(6)) == turns
+
+
+@pytest.mark.parametrize("name", ["ordisco-last", "ordisco", "cgan+smb"])
+def test_d_and_g_may_begin_late_in_an_increment(name: str, monkeypatch: pytest.MonkeyPatch):
+    learner, order = ready(name, increments=2, steps=4, gan_start=0.5, replay_ramp=0.0), []
+    for part in ("discriminator_step", "generator_step", "classifier_step"):
+        keep = getattr(step, part)
+        monkeypatch.setattr(step, part, lambda *args, part=part, keep=keep: order.append(part[0]) or keep(*args))
+    for _ in range(4):
+        learner.step()
+    assert "".join(order) == "cc" + "dgc" * 2
+    at = [TRACED.index(term) for term in step.OF_THE_GAN[:2]]
+    assert not learner.state.trace[:2, at].any()  # no step of theirs has been
+    assert learner.state.trace[2:4, at].all()
 
 
 @pytest.mark.parametrize("name", ["ordisco", "cgan+smb", "offline-last"])

@@ -98,6 +98,8 @@ def check_numbers(state: Any) -> dict[str, Any]:
     return state
 
 
+MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
+
 # ---------------------------------------------------------------------- forms
 
 
@@ -132,6 +134,11 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
     for name in forms:
         if name not in wanted:
             raise OrdiscoError(f"{shown(name)} is not part of the state of {method.title} with these settings")
+    for name in ("G", "D"):
+        parts = [f"{name}.adam.{part}" for part in ("step", *MOMENTS)]
+        missing = [part for part in parts if part not in forms]
+        if 0 < len(missing) < len(parts):
+            raise OrdiscoError(f"{missing[0]} is missing")
     for part in ("data.labels", "data.increments", "umb.increments"):
         images, beside = f"memories.{part.split('.')[0]}.images", f"memories.{part}"
         if images in forms and beside in forms and forms[images].shape[0] != forms[beside].shape[0]:
@@ -155,13 +162,15 @@ def expected(
     if state["step_in_increment"] or (settings.classifier.moments == "kept" and state["increments"]):
         forgotten = nets.gan is not None and nets.gan.forgets_D and not state["step_in_increment"]
         for name in (("C", "G") if forgotten else ("C", "G", "D")) if method.gan else ("C",):
-            wanted[f"{name}.adam.step"] = Wanted(())
-            wanted[f"{name}.adam.exp_avg"] = wanted[f"{name}.adam.exp_avg_sq"] = Wanted(wanted[f"{name}.theta"].shape)
+            begun = name == "C" or settings.gan.gan_start == 0  # else D and G may not have made a step
+            wanted[f"{name}.adam.step"] = Wanted((), needed=begun)
+            for moment in MOMENTS:
+                wanted[f"{name}.adam.{moment}"] = Wanted(wanted[f"{name}.theta"].shape, needed=begun)
     align = settings.unlabeled.align
     uses = [*(["pseudo_labels"] if method.gan and align != "none" else []), *(["targets"] if align == "all" else [])]
     rows = state["increments"] + 1 if method.memory == "all" or method.has_umb else 1
-    begun = state["step_in_increment"] > 0 or state["increments"] > 0
-    sums = Wanted((range(1, rows + 1), len(state["classes"]) + 1), needed=begun)
+    known = state["step_in_increment"] > 0 or state["increments"] > 0
+    sums = Wanted((range(1, rows + 1), len(state["classes"]) + 1), needed=known)
     wanted |= {f"predicted.{use}": sums for use in uses}
     wanted["trace"] = Wanted((TRACE, len(TERMS) + len(MEASURES)))
     memories = expected_memories(method, settings, image_shape, state, nets, most_images)

@@ -40,7 +40,7 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     generated: Pairs | None = None
     if gan is not None:
         setup.seed_step(state.total_steps, "gan")
-        if gans_turn(state.step, pools.steps, s.gan.gan_every, s.gan.gan_every_start):
+        if gans_turn(state.step, pools.steps, s.gan.gan_start, s.gan.gan_every, s.gan.gan_every_start):
             for _ in range(s.gan.d_steps - 1):
                 extra_discriminator_step(setup, state, pools, gan, progress)
             generated = generate(setup, gan, len(state.classes))
@@ -68,13 +68,13 @@ def train_step(setup: Setup, state: State, pools: Pools) -> dict[str, Tensor]:
     return terms
 
 
-def gans_turn(step: int, steps: int, every: int, start: float) -> bool:
-    """Do D and G make step t of T? All t < start · T, then every n-th (t mod n = 0); between, G replays as it is.
+def gans_turn(step: int, steps: int, start: float, every: int, every_start: float) -> bool:
+    """Do D and G make step t of T? None before start · T, then all, and from every_start · T on where t mod n = 0.
 
-    >>> [gans_turn(t, 10, every=3, start=0.2) for t in range(7)]
-    [True, True, False, True, False, False, True]
+    >>> [gans_turn(t, 10, start=0.1, every=3, every_start=0.3) for t in range(7)]
+    [False, True, True, True, False, False, True]
     """
-    return step < start * steps or step % every == 0
+    return step >= start * steps and (step < every_start * steps or step % every == 0)
 
 
 def as_they_were(state: State) -> dict[str, Tensor]:

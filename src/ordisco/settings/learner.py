@@ -127,6 +127,9 @@ class GanSettings(Settings):
     gan_beta1: float = setting(0.0, "Adam's first decay for G and D", low=0.0, high=0.9999)
     gan_beta2: float = setting(0.99, "Adam's second decay for G and D", low=0.0, high=0.99999)
     d_steps: int = setting(5, "D steps a G step", low=1, high=1_000)
+    gan_start: float = setting(
+        0.0, "share of each increment before D and G step at all: till then G replays as it is", low=0.0, high=0.99
+    )
     gan_every: int = setting(1, "D and G step only with every n-th step of C (paper: every one)", low=1, high=1_000)
     gan_every_start: float = setting(
         0.0, "share of each increment before `gan_every` counts: till then D and G step always", low=0.0, high=1.0
