@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ordisco.data.dataset import Dataset, Split
+from ordisco.data.unread import Unread, whole
 from ordisco.evaluation.record import IncrementRecord
 from ordisco.learner.learner import Learner
 from ordisco.machine.fabric import OneProcess
@@ -59,6 +60,12 @@ def blob_dataset(classes: int = 6, per_class: int = 12) -> Dataset:
         return Split(blobs(labels.tolist(), seed), labels)
 
     return Dataset("blobs", tuple("abcdefghijkl"[:classes]), split(per_class, 0), split(4, 1), flip=False, translate=1)
+
+
+def unread_blobs() -> Unread:
+    """The same before it is read."""
+    data = blob_dataset()
+    return Unread(data.name, data.classes, whole(data.train), whole(data.test), data.flip, data.translate)
 
 
 def increment_of(labels: Iterable[int], unlabeled: Iterable[int] = (), seed: int = 0) -> Increment:

@@ -124,7 +124,7 @@ def test_save_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     file = str(tmp_path / "m.json")
     ordisco("stream", "digits-1", "--save", file)
     ordisco("stream", "digits-1", "--check", file)
-    with pytest.raises(OrdiscoError, match="another stream of the same data"):
+    with pytest.raises(OrdiscoError, match="another stream than digits-1"):
         ordisco("stream", "digits-1", "--seed", "1", "--check", file)
     with pytest.raises(OrdiscoError, match="made from other data"):
         ordisco("stream", "digits-1", "--size", "4", "--check", file)

@@ -4,9 +4,10 @@ import torch
 from sklearn.datasets import load_digits
 
 from ordisco.data import digits
-from ordisco.data.dataset import Dataset, Split, choose_classes, hold_out, natural_order, select_classes
+from ordisco.data.dataset import Dataset, Split, choose_classes, hold_out, natural_order
 from ordisco.data.load import load
 from ordisco.data.pixels import denormalize, normalize
+from ordisco.data.unread import Unread, select_classes, whole
 from ordisco.errors import OrdiscoError, UsageError
 
 
@@ -90,8 +91,8 @@ def test_wrong_classes_are_told(count: int | None, names: tuple[str, ...] | None
 
 
 def test_select_classes_renumbers_and_keeps_the_unlabelled() -> None:
-    whole = Dataset("d", ("a", "b", "c"), tiny([0, 1, 2, -1, 2]), tiny([0, 1, 2]), flip=False, translate=1)
-    part = select_classes(whole, [2, 0])
+    train, test = whole(tiny([0, 1, 2, -1, 2])), whole(tiny([0, 1, 2]))
+    part = select_classes(Unread("d", ("a", "b", "c"), train, test, flip=False, translate=1), [2, 0]).read()
     assert part.classes == ("c", "a")
     assert part.train.labels.tolist() == [1, 0, -1, 0]
     assert part.train.images[:, 0, 0, 0].tolist() == [0, 2, 3, 4]

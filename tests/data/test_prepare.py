@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from conftest import blob_dataset
+from conftest import unread_blobs
 from ordisco.data import prepare
 from ordisco.data.prepare import change_images, even_contrast, fewer_test_images, grey, take_validation
 from ordisco.errors import UsageError
@@ -53,29 +53,29 @@ def test_changed_images_leave_the_given_ones_alone():
 
 
 def test_a_changed_data_set_keeps_its_labels():
-    dataset = blob_dataset()
-    changed = change_images(dataset, to_grey=False, contrast=True)
+    unread = unread_blobs()
+    dataset, changed = unread.read(), change_images(unread, to_grey=False, contrast=True).read()
     assert torch.equal(changed.train.labels, dataset.train.labels)
     assert torch.equal(changed.test.images, even_contrast(dataset.test.images))
 
 
 def test_held_out_images_replace_the_test_images_and_leave_the_training_set():
-    dataset = blob_dataset()
-    held = take_validation(dataset, 20, seed=3)
+    unread = unread_blobs()
+    dataset, held = unread.read(), take_validation(unread, 20, seed=3).read()
     assert len(held.test) == 20
     assert len(held.train) == len(dataset.train) - 20
     flat = [tuple(image.flatten().tolist()) for image in torch.cat([held.train.images, held.test.images])]
     assert sorted(flat) == sorted(tuple(image.flatten().tolist()) for image in dataset.train.images)
-    assert torch.equal(take_validation(dataset, 20, seed=3).test.images, held.test.images)
-    assert not torch.equal(take_validation(dataset, 20, seed=4).test.images, held.test.images)
+    assert torch.equal(take_validation(unread, 20, seed=3).read().test.images, held.test.images)
+    assert not torch.equal(take_validation(unread, 20, seed=4).read().test.images, held.test.images)
     with pytest.raises(UsageError, match="validation = 72 is not allowed: blobs has 72 labelled images"):
-        take_validation(dataset, 72, seed=0)
+        take_validation(unread, 72, seed=0)
 
 
 def test_fewer_test_images_are_some_of_them_and_the_training_set_stays():
-    dataset = blob_dataset()
-    fewer = fewer_test_images(dataset, 5, seed=3)
-    assert fewer.train is dataset.train
+    unread = unread_blobs()
+    dataset, fewer = unread.read(), fewer_test_images(unread, 5, seed=3).read()
+    assert torch.equal(fewer.train.images, dataset.train.images)
     assert len(fewer.test) == 5
     there = {
         (tuple(x.flatten().tolist()), int(y)) for x, y in zip(dataset.test.images, dataset.test.labels, strict=True)
@@ -83,9 +83,9 @@ def test_fewer_test_images_are_some_of_them_and_the_training_set_stays():
     assert {
         (tuple(x.flatten().tolist()), int(y)) for x, y in zip(fewer.test.images, fewer.test.labels, strict=True)
     } < there
-    assert torch.equal(fewer_test_images(dataset, 5, seed=3).test.images, fewer.test.images)
-    assert not torch.equal(fewer_test_images(dataset, 5, seed=4).test.images, fewer.test.images)
-    assert fewer_test_images(dataset, len(dataset.test), seed=3) is dataset
+    assert torch.equal(fewer_test_images(unread, 5, seed=3).read().test.images, fewer.test.images)
+    assert not torch.equal(fewer_test_images(unread, 5, seed=4).read().test.images, fewer.test.images)
+    assert fewer_test_images(unread, len(dataset.test), seed=3) is unread
     stream = build_stream(StreamSettings(max_test=40, validation=300), "digits")
     assert (len(stream.dataset.test), len(stream.dataset.train)) == (40, 1438 - 300)
 

@@ -87,7 +87,7 @@ def test_drift_is_disjoint_complete_exact_and_sorted(case: dict, share: float) -
     options = (dataset, case["increments"], case["labels"], case["seed"], cap)
     stream, calm = new_instance(*options, drift=True), new_instance(*options)
     assert len(stream) == case["increments"]
-    assert np.array_equal(stream.assignment >= 0, calm.assignment >= 0)  # the same images, in another order
+    assert np.array_equal(stream.rows, calm.rows)  # the same images, in another order
     score = lighter_inside(dataset.train.images)
     before: dict[int, int] = {}
     for index, increment in enumerate(stream):
@@ -144,11 +144,13 @@ def test_cap_is_exact_and_keeps_the_labels(case: dict, share: float, even: bool)
     cap = round(need + share * (len(dataset.train) - need))
     whole = new_instance(dataset, case["increments"], case["labels"], case["seed"])
     small = new_instance(dataset, case["increments"], case["labels"], case["seed"], max_images=cap, even_classes=even)
-    assert (small.assignment >= 0).sum() == cap
-    assert np.array_equal(small.shown, whole.shown)
-    labels = dataset.train.labels.numpy()
+    assert len(small.rows) == len(small.assignment) == len(small.dataset.train) == cap
+    assert np.array_equal(small.manifest().shown, whole.shown)
+    assert torch.equal(small.dataset.train.images, dataset.train.images[torch.from_numpy(small.rows)])
+    assert torch.equal(small.dataset.train.labels, dataset.train.labels[torch.from_numpy(small.rows)])
+    labels = small.dataset.train.labels.numpy()
     if even and not case["unlabeled"]:
-        used = np.bincount(labels[small.assignment >= 0])
+        used = np.bincount(labels)
         spare = [count for count, limit in zip(used, case["counts"], strict=True) if count < limit]
         assert not spare or used.max() - min(spare) <= 1
 
@@ -158,7 +160,7 @@ def test_a_cap_takes_images_as_they_come_unless_told_otherwise() -> None:
 
     def counts(make: Callable[..., Stream], even: bool) -> list[int]:
         stream = make(dataset, increments=1, labels_per_class=5, max_images=1_010, even_classes=even)
-        return np.bincount(dataset.train.labels.numpy()[stream.assignment >= 0]).tolist()
+        return np.bincount(stream.dataset.train.labels).tolist()
 
     for make in (new_class, new_instance):
         assert counts(make, even=False)[0] == pytest.approx(5 + 800, abs=60)  # 4 of 5; standard deviation 11
@@ -176,7 +178,7 @@ def test_golden_streams_are_the_same_on_every_machine() -> None:
     instance = new_instance(digits, 10, 1, seed=0)
     tasks = new_class(digits, increments=5, labels_per_class=1, seed=7, max_images=500)
     assert instance.manifest().fingerprint() == "47cc4c955832e11e50018fcf6426210a03620309d42c7d740b9d54c914394b46"
-    assert tasks.manifest().fingerprint() == "fd265361bc8ee642f45f998b66b51ccbf6f1777e36ac11276a5a47a47286b4b3"
+    assert tasks.manifest().fingerprint() == "6fe40e01b6337d491bbfe1d98826168b12f4e038da0a6661e41352a26f5782de"
     assert (
         new_instance(digits, 10, 1, drift=True).manifest().fingerprint()
         == "13b85346fd5baa16f4b29c26f41da5f2cf77bf29cc15713dc16e407719759cf9"
@@ -288,7 +290,7 @@ def _saved(tmp_path: Path) -> tuple[Path, dict]:  # type: ignore[type-arg]
     "change",
     [
         {"format": "other"},
-        {"version": 2},
+        {"version": 3},
         {"seed": 1},
         {"seed": "x"},
         {"training_images": 17},
@@ -306,6 +308,44 @@ def test_tampered_manifest_is_refused(tmp_path: Path, change: dict) -> None:  # 
     path.write_text(json.dumps(content | change))
     with pytest.raises(OrdiscoError, match=r"m\.json: (damaged|not a stream manifest)"):
         Stream.load(path, numbered([9, 9]))
+
+
+def test_an_older_manifest_is_taken_only_where_every_image_is_used(
+    tmp_path: Path,
+) -> None:
+    """Its checksum was over all images, so that of a stream with some of them cannot be checked."""
+    dataset, path = numbered([9, 9]), tmp_path / "m.json"
+    for images, words in ((None, None), (10, "written by an older ordisco, .*; make it anew")):
+        stream = new_instance(dataset, 2, 1, max_images=images)
+        stream.save(path)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 1}))
+        for act in (stream.check, lambda file: Stream.load(file, dataset)):
+            if words is None:
+                act(path)
+            else:
+                with pytest.raises(OrdiscoError, match=words):
+                    act(path)
+
+
+def test_check_tells_another_stream_from_other_images(tmp_path: Path) -> None:
+    dataset, path = numbered([9, 9]), tmp_path / "m.json"
+    new_instance(dataset, 2, 1, max_images=10).save(path)
+    new_instance(dataset, 2, 1, max_images=10).check(path)
+    with pytest.raises(OrdiscoError, match=r"m\.json: another stream than numbered-1; check the seed"):
+        new_instance(dataset, 2, 1, seed=1, max_images=10).check(path)
+    with pytest.raises(OrdiscoError, match="another stream than numbered-1"):
+        new_instance(numbered([9, 8]), 2, 1, max_images=10).check(path)
+    images = dataset.train.images.clone()
+    images[new_instance(dataset, 2, 1, max_images=10).rows[0], 0, 0, 0] += 1
+    changed = dataclasses.replace(dataset, train=Split(images, dataset.train.labels))
+    with pytest.raises(OrdiscoError, match="made from other data"):
+        new_instance(changed, 2, 1, max_images=10).check(path)
+    with pytest.raises(OrdiscoError, match="made from other data"):
+        Stream.load(path, changed)
+    stream = new_instance(dataset, 2, 1, max_images=10)
+    manifest.write(path, dataclasses.replace(stream.manifest(), scenario="new-class"))
+    with pytest.raises(OrdiscoError, match="another stream of the same data"):
+        stream.check(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"format": "ordisco-stream"', "\x00", "[" * 100_000])

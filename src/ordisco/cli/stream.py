@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordisco.cli.options import add_settings, check_ranges, given
 from ordisco.cli.options import path as path_of
-from ordisco.errors import OrdiscoError
 from ordisco.settings.fields import MOST_SEED
 from ordisco.streams.build import build_stream
 from ordisco.streams.catalogue import STREAMS, short_name, stream_settings
@@ -50,20 +48,13 @@ def run(args: argparse.Namespace) -> None:
     settings = dataclasses.replace(stream_settings(args.name), **given(args, StreamSettings))
     stream = build_stream(settings, short_name(args.name), args.seed, args.data_dir)
     if args.check:
-        _compare(stream, args.check)
+        stream.check(args.check)
     if args.save:
         stream.save(args.save)
     if args.json:
         print(json.dumps(stream.summary(), indent=2, ensure_ascii=False))
     else:
         _print_table(stream)
-
-
-def _compare(stream: Stream, file: Path) -> None:
-    from ordisco.streams.stream import Stream
-
-    if Stream.load(file, stream.dataset).manifest().fingerprint() != stream.manifest().fingerprint():
-        raise OrdiscoError(f"{file}: another stream of the same data; check the seed and the options")
 
 
 def _print_table(stream: Stream) -> None:

@@ -71,6 +71,11 @@ class Dataset:
         """How many classes there are."""
         return len(self.classes)
 
+    def only(self, rows: Tensor) -> Dataset:
+        """The data set with these training images alone; itself where they are all."""
+        everything = torch.equal(rows, torch.arange(len(self.train)))
+        return self if everything else replace(self, train=self.train[rows])
+
     def checksum(self) -> str:
         """SHA-256 over the images and labels of both splits; computed once."""
         if not self._checksum:
@@ -107,26 +112,6 @@ def choose_classes(
         raise UsageError(f"num_classes = {num_classes} is not allowed: {source} has {len(available)} classes")
     order = np.random.RandomState(seed).permutation(len(available))
     return sorted(order[:num_classes].tolist())
-
-
-def select_classes(dataset: Dataset, chosen: Sequence[int]) -> Dataset:
-    """The data set with the chosen classes only, renumbered from 0; unlabelled images stay."""
-    if list(chosen) == list(range(dataset.num_classes)):
-        return dataset
-    renumber = torch.full((dataset.num_classes + 1,), -2, dtype=torch.int64)
-    renumber[UNLABELED] = UNLABELED  # the last entry, which label −1 indexes
-    renumber[torch.tensor(list(chosen))] = torch.arange(len(chosen))
-
-    def keep(split: Split) -> Split:
-        labels = renumber[split.labels]
-        return Split(split.images[labels != -2], labels[labels != -2])
-
-    return replace(
-        dataset,
-        classes=tuple(dataset.classes[index] for index in chosen),
-        train=keep(dataset.train),
-        test=keep(dataset.test),
-    )
 
 
 def hold_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -12,8 +12,9 @@ from typing import Protocol, cast
 from ordisco.data import own, pixels
 from ordisco.data.cache import Decoded, cached, key_of
 from ordisco.data.catalogue import CATALOGUE, OWN, Entry, not_a_dataset
-from ordisco.data.dataset import Dataset, Split, choose_classes, select_classes
+from ordisco.data.dataset import Dataset, Split, choose_classes
 from ordisco.data.sources import data_directory, differences, obtain
+from ordisco.data.unread import Unread, select_classes, whole
 from ordisco.errors import UsageError
 
 LARGEST_SIZE = 512
@@ -41,7 +42,7 @@ def load(
     download: bool = True,
     fresh: bool = False,
 ) -> Dataset:
-    """A data set by its name in the catalogue, or the path of a folder or CSV file.
+    """A data set by its name in the catalogue, or the path of a folder or CSV file, in memory.
 
     `size`: resize to size×size. `classes` names a choice of classes; `num_classes` has `seed` draw it.
     `seed` also draws the test images of one's own data that has none. `strict`: an own image that cannot be
@@ -52,6 +53,32 @@ def load(
     >>> digits.classes, digits.image_shape
     (('3', '8'), (1, 8, 8))
     """
+    return find(
+        name,
+        data_dir,
+        size=size,
+        num_classes=num_classes,
+        classes=classes,
+        seed=seed,
+        strict=strict,
+        download=download,
+        fresh=fresh,
+    ).read()
+
+
+def find(
+    name: str,
+    data_dir: Path | None = None,
+    *,
+    size: int | None = None,
+    num_classes: int | None = None,
+    classes: tuple[str, ...] | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    download: bool = True,
+    fresh: bool = False,
+) -> Unread:
+    """The same with its images not read yet, where their decoded form is kept in a file."""
     if size is not None and not 4 <= size <= LARGEST_SIZE:
         raise UsageError(f"size = {size} is not allowed: from 4 to {LARGEST_SIZE}")
     root = data_directory(data_dir)
@@ -68,8 +95,8 @@ def load(
         chosen = choose_classes(list(names.values()), num_classes, classes, seed, name)
         keys = [list(names)[index] for index in chosen] if entry.by_class else list(names)
         decoded = read_published(entry, root, files, keys, names, size, fresh)
-    train, test, translate = decoded.train, decoded.test, entry.shift(decoded.train.images.shape[-1])
-    dataset = Dataset(short, decoded.classes, train, test, entry.flip, translate)
+    translate = entry.shift(decoded.train.source.shape[-1])
+    dataset = Unread(short, decoded.classes, decoded.train, decoded.test, entry.flip, translate)
     return dataset if entry.by_class else select_classes(dataset, chosen)
 
 
@@ -91,7 +118,7 @@ def read_published(
 
     def decode() -> Decoded:
         notes = differences(entry.name, root)
-        train, test = (sized(split, size) for split in reader_of(entry).read(files, keys, size))
+        train, test = (whole(sized(split, size)) for split in reader_of(entry).read(files, keys, size))
         return Decoded(tuple(names[key] for key in keys), train, test, notes)
 
     if not files:

@@ -16,6 +16,7 @@ import torch
 from ordisco.data import picture
 from ordisco.data.cache import Decoded
 from ordisco.data.dataset import UNLABELED, Split, folded, hold_out, natural_order
+from ordisco.data.unread import Part, whole
 from ordisco.errors import OrdiscoError
 from ordisco.words import some_of
 
@@ -257,5 +258,5 @@ def _skipped_note(source: Path, skipped: Sequence[str]) -> tuple[str, ...]:
     return (f"{source}: {len(skipped)} unreadable images skipped: {some_of(skipped, NAMES_SHOWN)}",)
 
 
-def _part(array: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> Split:
-    return Split(torch.from_numpy(array[mask]), torch.from_numpy(labels[mask]))
+def _part(array: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> Part:
+    return whole(Split(torch.from_numpy(array[mask]), torch.from_numpy(labels[mask])))

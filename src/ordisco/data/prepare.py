@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ordisco.data.augment import GREY
-from ordisco.data.dataset import UNLABELED, Dataset, Split
+from ordisco.data.dataset import UNLABELED
+from ordisco.data.unread import Unread
 from ordisco.errors import UsageError
 
 MIDDLE, SPREAD = 127.5, 51.0  # the mean and the standard deviation of an image after `even_contrast`
@@ -36,17 +37,12 @@ def even_contrast(images: Tensor) -> Tensor:
     return _by_chunk(images, images.shape[1], even)
 
 
-def change_images(dataset: Dataset, to_grey: bool, contrast: bool) -> Dataset:
+def change_images(dataset: Unread, to_grey: bool, contrast: bool) -> Unread:
     """The data set with grey images, with even contrast, or both."""
-
-    def changed(split: Split) -> Split:
-        images = grey(split.images) if to_grey else split.images
-        return Split(even_contrast(images) if contrast else images, split.labels)
-
-    return replace(dataset, train=changed(dataset.train), test=changed(dataset.test))
+    return dataset.changed(*([grey] if to_grey else []), *([even_contrast] if contrast else []))
 
 
-def take_validation(dataset: Dataset, count: int, seed: int) -> Dataset:
+def take_validation(dataset: Unread, count: int, seed: int) -> Unread:
     """`count` labelled training images, drawn by seed, take the place of the test images: for tuning."""
     labels = dataset.train.labels.numpy()
     known = np.flatnonzero(labels != UNLABELED)
@@ -58,7 +54,7 @@ def take_validation(dataset: Dataset, count: int, seed: int) -> Dataset:
     return replace(dataset, train=dataset.train[~held], test=dataset.train[held])
 
 
-def fewer_test_images(dataset: Dataset, count: int, seed: int) -> Dataset:
+def fewer_test_images(dataset: Unread, count: int, seed: int) -> Unread:
     """At most `count` test images, drawn by seed and in their order."""
     if count >= len(dataset.test):
         return dataset

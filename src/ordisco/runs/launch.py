@@ -107,7 +107,7 @@ def stream_of(config: RunConfig) -> Stream:
         raise UsageError(f"size = {size} is not allowed: the networks take {', '.join(str(side) for side in SIDES)}")
     data_dir = None if config.machine.data_dir is None else Path(config.machine.data_dir)
     stream = build_stream(config.stream, config.stream_name, config.seed, data_dir)
-    if not len(stream.test_after(0)):
+    if not len(stream.test_rows(0)):
         raise OrdiscoError(f"{stream.name} has no test images of the first classes, so nothing could be evaluated")
     return stream
 
@@ -115,9 +115,7 @@ def stream_of(config: RunConfig) -> Stream:
 def saved_stream(directory: RunDirectory, config: RunConfig) -> Stream:
     """The stream of a run, checked against its manifest: the same images, the same labels."""
     stream = stream_of(config)
-    saved = Stream.load(directory.stream_file, stream.dataset)
-    if saved.manifest().fingerprint() != stream.manifest().fingerprint():
-        raise OrdiscoError(f"{directory.stream_file} is not the stream that {directory.settings_file} describes")
+    stream.check(directory.stream_file)
     return stream
 
 

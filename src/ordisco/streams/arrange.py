@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from ordisco.data.dataset import UNLABELED, Dataset
+from ordisco.data.unread import Unread
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.streams.draw import draw
 from ordisco.streams.drift import by_drift
@@ -14,7 +16,7 @@ from ordisco.streams.stream import Stream
 
 
 def new_instance(
-    dataset: Dataset,
+    dataset: Dataset | Unread,
     increments: int,
     labels_per_class: int,
     seed: int = 0,
@@ -34,10 +36,12 @@ def new_instance(
     (10, 10, (0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
     """
     labeled, rest = draw(dataset, increments, labels_per_class, seed, max_images, even_classes)
+    used = np.concatenate([labeled.ravel(), rest])
     assignment, shown = _nothing(dataset)
+    kept = dataset.only(_ascending(used))
     if drift:
-        used = np.concatenate([labeled.ravel(), rest])
-        parts = by_drift(dataset, used, increments, labels_per_class, seed)
+        arrived = kept.train[torch.from_numpy(np.argsort(np.argsort(used)))]  # in the order in which they were drawn
+        parts = [(used[part], used[mine]) for part, mine in by_drift(arrived, increments, labels_per_class, seed)]
     else:
         given = [labeled[:, index].ravel() for index in range(increments)]
         parts = [
@@ -48,11 +52,11 @@ def new_instance(
         assignment[part] = index
         shown[mine] = True
     name = name or f"{dataset.name}-{labels_per_class}"
-    return Stream(name, "new-instance", seed, dataset, assignment, shown)
+    return Stream.of(name, "new-instance", seed, kept, assignment, shown)
 
 
 def new_class(
-    dataset: Dataset,
+    dataset: Dataset | Unread,
     classes_per_task: int = 2,
     *,
     increments: int,
@@ -92,8 +96,12 @@ def new_class(
     assignment[used] = task[dataset.train.labels.numpy()[used]]
     shown[labeled.ravel()] = True
     name = name or f"{dataset.name}-{labels_per_class}-new-class"
-    return Stream(name, "new-class", seed, dataset, assignment, shown)
+    return Stream.of(name, "new-class", seed, dataset.only(_ascending(used)), assignment, shown)
 
 
-def _nothing(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+def _ascending(used: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.sort(used))
+
+
+def _nothing(dataset: Dataset | Unread) -> tuple[np.ndarray, np.ndarray]:
     return np.full(len(dataset.train), -1, dtype=np.int64), np.zeros(len(dataset.train), dtype=bool)

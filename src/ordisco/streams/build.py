@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def build_stream(settings: StreamSettings, name: str, seed: int = 0, data_dir: Path | None = None) -> Stream:
-    """Load the data and arrange them as the settings say."""
-    from ordisco.data.load import load
+    """Find the data, read the images that the stream uses, and arrange them as the settings say."""
+    from ordisco.data.load import find
     from ordisco.data.prepare import change_images, fewer_test_images, take_validation
     from ordisco.streams.arrange import new_class, new_instance
 
     check_dataset(settings.dataset)
-    dataset = load(
+    dataset = find(
         settings.dataset,
         data_dir,
         size=settings.size,

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ordisco.data.dataset import UNLABELED, Dataset
+from ordisco.data.unread import Unread
 from ordisco.errors import OrdiscoError, UsageError
 from ordisco.settings.fields import MOST_SEED
 from ordisco.streams.settings import MOST_INCREMENTS
 
 
 def draw(
-    dataset: Dataset,
+    dataset: Dataset | Unread,
     increments: int,
     labels_per_class: int,
     seed: int,

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ordisco.data.dataset import UNLABELED, Dataset
+from ordisco.data.dataset import UNLABELED, Split
 
 CHUNK = 8192
 
@@ -25,21 +25,18 @@ def _sums(images: Tensor) -> np.ndarray:
     return torch.cat([part.long().sum(dim=(1, 2, 3)) for part in images.split(CHUNK)]).numpy()
 
 
-def by_drift(
-    dataset: Dataset, used: np.ndarray, increments: int, labels_per_class: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The images of each increment, and those of them whose labels are shown.
+def by_drift(images: Split, increments: int, labels_per_class: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The positions of each increment's images, and of those of them whose labels are shown.
 
     Each class is sorted by itself and cut into equal parts, so every increment has as many of it.
     """
-    labels = dataset.train.labels.numpy()[used]
-    score = lighter_inside(dataset.train.images[used])
+    labels, score = images.labels.numpy(), lighter_inside(images.images)
     rng = np.random.RandomState([seed, increments])
     parts: list[list[np.ndarray]] = [[] for _ in range(increments)]
     shown: list[list[np.ndarray]] = [[] for _ in range(increments)]
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
-        members = used[members[np.argsort(score[members], kind="stable")]]
+        members = members[np.argsort(score[members], kind="stable")]
         for index, part in enumerate(np.array_split(members, increments)):
             parts[index].append(part)
             if label != UNLABELED:

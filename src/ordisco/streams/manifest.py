@@ -17,13 +17,17 @@ from ordisco.errors import OrdiscoError
 from ordisco.files import json_of, told_in_one_line, write_atomically
 from ordisco.streams.settings import Scenario
 
-FORMAT, VERSION = "ordisco-stream", 1
+FORMAT, VERSION = "ordisco-stream", 2
+OF_ALL = 1  # the version whose checksum was over all images available, used or not
 MAX_IMAGES = 100_000_000  # refuses a header that would ask for absurd memory
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The increment of every training image (−1: not used) and whether its label is shown."""
+    """The increment of every training image (−1: not used) and whether its label is shown.
+
+    The checksum is over the training images used and the test images.
+    """
 
     name: str
     scenario: str
@@ -32,6 +36,12 @@ class Manifest:
     checksum: str
     assignment: np.ndarray
     shown: np.ndarray
+    version: int = VERSION
+
+    @property
+    def checkable(self) -> bool:
+        """Is its checksum over the images that a stream holds?"""
+        return self.version != OF_ALL or bool((self.assignment >= 0).all())
 
     def fingerprint(self) -> str:
         """SHA-256 of what decides the stream: the same on two machines if and only if the stream is."""
@@ -68,8 +78,8 @@ def read(path: Path | str) -> Manifest:
         data = path.read_bytes()
     try:
         content: dict[str, Any] = json_of(data)
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise OrdiscoError(f"{path}: not a stream manifest of version {VERSION}")
+        if content["format"] != FORMAT or content["version"] not in (OF_ALL, VERSION):
+            raise OrdiscoError(f"{path}: not a stream manifest of version {OF_ALL} or {VERSION}")
         count = int(content["training_images"])
         if not 0 < count <= MAX_IMAGES or content["scenario"] not in get_args(Scenario):
             raise ValueError("training_images or scenario")
@@ -84,6 +94,7 @@ def read(path: Path | str) -> Manifest:
             checksum=str(content["data_sha256"]),
             assignment=assignment,
             shown=shown,
+            version=int(content["version"]),
         )
         if content["fingerprint"] != manifest.fingerprint():
             raise ValueError("fingerprint")

@@ -89,8 +89,9 @@ def own_part(hidden: Tensor, rank: int, size: int) -> Tensor:
 class Stream:
     """Increments in arrival order, the test images, and the truth for evaluation.
 
-    `assignment` gives each training image its increment (−1: not used) and `shown` says whether its
-    label is given, so increments are disjoint by construction.
+    `dataset` holds the training images that the stream uses, no others. `assignment` gives each its increment and
+    `shown` says whether its label is given, so increments are disjoint by construction. `rows` are their places
+    among the `available` images that the stream was drawn from.
     """
 
     name: str
@@ -99,12 +100,22 @@ class Stream:
     dataset: Dataset
     assignment: np.ndarray
     shown: np.ndarray
+    rows: np.ndarray
+    available: int
     _cursor: int = field(default=-1, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._length = int(self.assignment.max(initial=-1)) + 1
         labels = self.dataset.train.labels.numpy()
         self._classes = [np.unique(labels[self.shown & (self.assignment == i)]).tolist() for i in range(len(self))]
+
+    @classmethod
+    def of(
+        cls, name: str, scenario: str, seed: int, dataset: Dataset, assignment: np.ndarray, shown: np.ndarray
+    ) -> Stream:
+        """A stream by the increment of every image available (−1: not used), whose `dataset` holds those used."""
+        rows = np.flatnonzero(assignment >= 0)
+        return cls(name, scenario, seed, dataset, assignment[rows], shown[rows], rows, len(assignment))
 
     def __len__(self) -> int:
         return self._length
@@ -127,7 +138,7 @@ class Stream:
     @property
     def sizes(self) -> list[int]:
         """How many images each increment holds."""
-        counts: list[int] = np.bincount(self.assignment[self.assignment >= 0], minlength=len(self)).tolist()
+        counts: list[int] = np.bincount(self.assignment, minlength=len(self)).tolist()
         return counts
 
     @property
@@ -146,12 +157,16 @@ class Stream:
 
     def test_after(self, index: int) -> Split:
         """The test images of all classes seen once increment `index` has arrived (single head)."""
-        return self._test(self.classes_after(index))
+        return self.dataset.test[self.test_rows(index)]
+
+    def test_rows(self, index: int) -> Tensor:
+        """The rows of these in `dataset.test`, for those who need not hold them twice."""
+        return self._test_rows(self.classes_after(index))
 
     @property
     def test_seen_so_far(self) -> Split:
         """The test images of the classes seen by the iteration under way; none before it starts."""
-        return self._test(() if self._cursor < 0 else self.classes_after(self._cursor))
+        return self.dataset.test[self._test_rows(() if self._cursor < 0 else self.classes_after(self._cursor))]
 
     def truth(self, index: int, rank: int = 0, size: int = 1) -> Tensor:
         """For evaluation only: true labels of increment `index`, or of a share, in the order of its images."""
@@ -164,7 +179,7 @@ class Stream:
             "name": self.name,
             "scenario": self.scenario,
             "seed": self.seed,
-            "test_images": len(self.test_after(len(self) - 1)),
+            "test_images": len(self.test_rows(len(self) - 1)),
             "increments": [self._summary_of(index) for index in range(len(self))],
         }
 
@@ -174,30 +189,42 @@ class Stream:
 
     def manifest(self) -> manifest.Manifest:
         """Everything that decides what a learner sees, apart from the pixels."""
+        assignment, shown = np.full(self.available, -1, dtype=np.int64), np.zeros(self.available, dtype=bool)
+        assignment[self.rows], shown[self.rows] = self.assignment, self.shown
         return manifest.Manifest(
             name=self.name,
             scenario=self.scenario,
             seed=self.seed,
             dataset=self.dataset.name,
             checksum=self.dataset.checksum(),
-            assignment=self.assignment,
-            shown=self.shown,
+            assignment=assignment,
+            shown=shown,
         )
+
+    def check(self, path: Path | str) -> None:
+        """Refuse a manifest that is not of this very stream: the same images, the same labels, the same order."""
+        saved, mine = manifest.read(path), self.manifest()
+        if not np.array_equal(saved.assignment, mine.assignment) or not np.array_equal(saved.shown, mine.shown):
+            raise OrdiscoError(f"{path}: another stream than {self.name}; check the seed, the data and the options")
+        _check_data(path, saved, self.dataset)
+        if saved.fingerprint() != mine.fingerprint():
+            raise OrdiscoError(f"{path}: another stream of the same data; check the seed and the options")
 
     @classmethod
     def load(cls, path: Path | str, dataset: Dataset) -> Stream:
         """Read a manifest back; the data must be the same, byte for byte."""
         saved = manifest.read(path)
-        if saved.checksum != dataset.checksum():
-            raise OrdiscoError(
-                f"{path}: made from other data ({saved.dataset}, {saved.checksum[:12]}…) than the data set "
-                f"{dataset.name} ({dataset.checksum()[:12]}…); load it with the same files and options"
-            )
         if len(saved.assignment) != len(dataset.train):
-            raise OrdiscoError(f"{path}: damaged, {len(saved.assignment)} images instead of {len(dataset.train)}")
-        if (dataset.train.labels.numpy()[saved.shown] == UNLABELED).any():
+            raise OrdiscoError(
+                f"{path}: made from other data ({saved.dataset}, {len(saved.assignment):,} training images) than the "
+                f"data set {dataset.name} ({len(dataset.train):,}); load it with the same files and options"
+            )
+        used = dataset.only(torch.from_numpy(np.flatnonzero(saved.assignment >= 0)))
+        _check_data(path, saved, used)
+        stream = cls.of(saved.name, saved.scenario, saved.seed, used, saved.assignment, saved.shown)
+        if (used.train.labels.numpy()[stream.shown] == UNLABELED).any():
             raise OrdiscoError(f"{path}: damaged, it shows a label that the data do not have")
-        return cls(saved.name, saved.scenario, saved.seed, dataset, saved.assignment, saved.shown)
+        return stream
 
     def _position(self, index: int) -> int:
         if not -len(self) <= index < len(self):
@@ -217,9 +244,8 @@ class Stream:
         labels = self.dataset.train.labels[images].masked_fill(self._hidden(images), UNLABELED)
         return Increment(self.dataset.train.images[images], labels)
 
-    def _test(self, classes: Sequence[int]) -> Split:
-        test = self.dataset.test
-        return test[torch.isin(test.labels, torch.tensor(classes, dtype=torch.int64))]
+    def _test_rows(self, classes: Sequence[int]) -> Tensor:
+        return torch.where(torch.isin(self.dataset.test.labels, torch.tensor(classes, dtype=torch.int64)))[0]
 
     def _summary_of(self, index: int) -> dict[str, Any]:
         mine = self.assignment == index
@@ -231,3 +257,17 @@ class Stream:
             "labels_per_class": {names[label]: int((labels == label).sum()) for label in self._classes[index]},
             "classes": [names[label] for label in self._classes[index]],
         }
+
+
+def _check_data(path: Path | str, saved: manifest.Manifest, used: Dataset) -> None:
+    """Refuse a manifest of other images; `used` are those that it names, and the test images."""
+    if not saved.checkable:
+        raise OrdiscoError(
+            f"{path}: written by an older ordisco, with a checksum of images that the stream does not use, too, so the "
+            f"data cannot be checked; make it anew"
+        )
+    if saved.checksum != used.checksum():
+        raise OrdiscoError(
+            f"{path}: made from other data ({saved.dataset}, {saved.checksum[:12]}…) than the data set "
+            f"{used.name} ({used.checksum()[:12]}…); load it with the same files and options"
+        )
