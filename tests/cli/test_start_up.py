@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from deliveries import new_model
 from tiny import arguments
 
@@ -45,3 +47,12 @@ def test_what_a_first_step_and_a_prediction_do_without(tmp_path: Path, two_days:
     early, needless = json.loads(done.stdout.splitlines()[-1])
     assert early == []  # `import ordisco` and the command line load none of them
     assert needless == []
+
+
+@pytest.mark.parametrize("method", ["ordisco", "ewc-sl", "ordisco+", "smb+umb+uc"])
+def test_what_a_whole_run_does_without(tmp_path: Path, method: str):
+    """Torch's compiler: importances of single images would load it by `torch.func.grad`."""
+    compiler = [name for name in NEEDLESS if name.startswith("torch.")]
+    told = json.dumps([compiler, arguments(tmp_path / "run", "--method", method)])
+    done = subprocess.run([sys.executable, "-c", CODE, told], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == [[], []]

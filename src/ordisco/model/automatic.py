@@ -13,7 +13,6 @@ from ordisco.settings.learner import LearnerSettings
 
 LARGEST = 32  # pixels; a larger side takes four times as long and has to be asked for
 USUAL = {"demo": 300, "small": 2_000}  # images of a delivery for which the steps of the preset are enough
-CHUNK = 8  # images at once when Eq. 10 is measured: no slower than 32, and at 32×32 a third of a gigabyte less
 LEAST, MOST = 0.5, 10.0  # times those steps
 
 
@@ -24,7 +23,7 @@ def preset_for(side: int) -> str:
 
 def settings_for(side: int) -> LearnerSettings:
     """Networks and rates for images of that side."""
-    return preset(preset_for(side)).replace(importance_chunk=CHUNK)
+    return preset(preset_for(side))
 
 
 def side_for(shorter_sides: Sequence[int]) -> int:
