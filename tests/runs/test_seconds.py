@@ -79,7 +79,7 @@ def test_a_look_leaves_the_learner_as_it_was(tasks):
     before, state = weights(learner), torch.get_rng_state()
     with statistics_of_now(learner):
         assert not torch.equal(weights(learner)["teacher.buffers"], before["teacher.buffers"])
-    assert look(learner, tasks.test_after(0)) is not None
+    assert look(learner, tasks.dataset.test, tasks.test_rows(0)) is not None
     assert_same(weights(learner), before)
     assert torch.equal(torch.get_rng_state(), state)
 

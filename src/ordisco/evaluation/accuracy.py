@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ordisco.learner.learner import Learner
 
 
+AT_ONCE = 1_024  # images that are copied for C′ to look at
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Right and wrong on test images."""
@@ -41,17 +44,19 @@ class Evaluation:
         return {label: right[label] / total for label, total in enumerate(totals) if total}
 
 
-def assess(learner: Learner, test: Split, num_classes: int) -> Evaluation:
-    """Predict the test images with C′ and count."""
-    if not len(test):
+def assess(learner: Learner, test: Split, num_classes: int, rows: Tensor | None = None) -> Evaluation:
+    """Predict the test images, or these rows of them, with C′ and count; only a few are copied at a time."""
+    rows = torch.arange(len(test)) if rows is None else rows
+    if not len(rows):
         raise OrdiscoError("there are no test images to evaluate on")
-    return Evaluation.of(test.labels, learner.predict(test.images), num_classes)
+    predicted = torch.cat([learner.predict(test.images[part]).cpu() for part in rows.split(AT_ONCE)])
+    return Evaluation.of(test.labels[rows], predicted, num_classes)
 
 
-def evaluate(learner: Learner, test: Split) -> float:
-    """The accuracy of C′ on test images, from 0 to 1."""
+def evaluate(learner: Learner, test: Split, rows: Tensor | None = None) -> float:
+    """The accuracy of C′ on test images, or these rows of them, from 0 to 1."""
     highest = max(int(test.labels.max()) if len(test) else 0, *learner.classes, 0)
-    return assess(learner, test, highest + 1).accuracy
+    return assess(learner, test, highest + 1, rows).accuracy
 
 
 @dataclass(frozen=True)

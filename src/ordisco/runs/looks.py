@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from ordisco.data.dataset import Split
 from ordisco.evaluation.accuracy import evaluate
@@ -14,10 +15,13 @@ from ordisco.learner.learner import Learner
 QUICK_LOOK = 1_000  # test images when --max-steps ends a run early
 
 
-def look(learner: Learner, test: Split) -> float | None:
-    """The accuracy of C′ as it is now, None in all processes but the first; training goes on as if unseen."""
+def look(learner: Learner, test: Split, rows: Tensor) -> float | None:
+    """The accuracy of C′ as it is now on rows of the test images, None in all processes but the first.
+
+    Training goes on as if unseen.
+    """
     with statistics_of_now(learner):
-        return evaluate(learner, test) if learner.fabric.is_global_zero else None
+        return evaluate(learner, test, rows) if learner.fabric.is_global_zero else None
 
 
 @contextmanager
@@ -34,6 +38,6 @@ def statistics_of_now(learner: Learner) -> Iterator[None]:
             network.flat.buffers.copy_(buffers)
 
 
-def a_few(test: Split) -> Split:
+def a_few(rows: Tensor) -> Tensor:
     """At most so many test images as a short look takes, always the same."""
-    return test[torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]]
+    return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:QUICK_LOOK]]

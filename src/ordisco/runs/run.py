@@ -160,7 +160,9 @@ class Run:
         hidden = increment.labels < 0
         images, truth = increment.images[hidden], stream.truth(index, group.rank, group.size)[hidden]
         pseudo = PseudoLabels.of(learner, images, truth, group) if self.chief or group.size > 1 else PseudoLabels()
-        evaluation = assess(learner, stream.test_after(index), stream.num_classes) if self.chief else None
+        evaluation = None
+        if self.chief:
+            evaluation = assess(learner, stream.dataset.test, stream.num_classes, stream.test_rows(index))
         seconds, cpu_seconds = self.clock.seconds(), self.cpu_seconds()
         if evaluation is not None:
             kept = learner.bytes_kept()
@@ -196,19 +198,19 @@ class Run:
         """How good is C′ by now? Recorded; no number of the run depends on it."""
         learner, cpu_seconds = self.learner, self.cpu_seconds()
         with self.clock.stopped():
-            accuracy = look(learner, self.stream.test_after(learner.increments))
+            accuracy = look(learner, self.stream.dataset.test, self.stream.test_rows(learner.increments))
             if accuracy is not None:
                 place = learner.increments + 1, learner.step_in_increment
                 self.directory.metrics.append(Look(*place, accuracy, cpu_seconds).to_dict())
 
     def quick_look(self) -> None:
         """--max-steps is reached: how good is C′ by now on a few test images?"""
-        test = a_few(self.stream.test_after(self.learner.increments))
-        accuracy, steps = look(self.learner, test), self.learner.total_steps
+        rows = a_few(self.stream.test_rows(self.learner.increments))
+        accuracy, steps = look(self.learner, self.stream.dataset.test, rows), self.learner.total_steps
         if accuracy is not None:
             self.display.message(
                 f"stopped after {steps:,} step{'s' if steps != 1 else ''} as asked: "
-                f"accuracy {percent(accuracy)} on {len(test):,} test images"
+                f"accuracy {percent(accuracy)} on {len(rows):,} test images"
             )
 
     # ------------------------------------------------------------------ state
