@@ -221,7 +221,13 @@ MORE = {"replay_targets": "both", "lecam": 0.1, "kept_precision": "16", "g_resta
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [*((name, {}) for name in METHODS), ("ordisco", MORE), ("offline-last", MORE)]
+    ("name", "more"),
+    [
+        *((name, {}) for name in METHODS),
+        ("ordisco", MORE),
+        ("offline-last", MORE),
+        ("ordisco", MORE | {"kept_precision": "8"}),
+    ],
 )
 def test_every_state_of_every_method_is_what_is_expected(name, more, tasks):
     """Before, within and after increments; with alignment and a moving average of G where there is one."""

@@ -1,4 +1,4 @@
-"""What lies between two increments: nothing twice, and G's and D's weights in 16 bits where the settings say so."""
+"""What lies between two increments: nothing twice, and G's and D's weights in few bits where the settings say so."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import torch
 from conftest import make_learner
 from ordisco.errors import OrdiscoError
 from ordisco.learner.kept import ANCHOR
+from ordisco.maths.rounding import from_eight
 from ordisco.streams.stream import Increment, Stream
 
 IMPORTANCE = "memories.penalty_on_D.importance"
 HALF = {"kept_precision": "16", "g_ema": 0.9, "g_restart": "average"}
+EIGHT = HALF | {"kept_precision": "8"}
 
 
 def test_the_anchor_of_D_is_D_and_not_kept_beside_it(tasks: Stream):
@@ -43,7 +45,7 @@ def test_a_state_that_has_the_anchor_all_the_same_is_taken(tasks: Stream):
 
 
 def test_the_bytes_counted_are_the_bytes_saved(tasks: Stream):
-    for changes in ({}, HALF, {"g_ema": 0.9}):
+    for changes in ({}, HALF, EIGHT, {"g_ema": 0.9}):
         learner = make_learner("ordisco", steps=1, **changes)
         learner.learn(tasks[0])
         tensors, _ = learner.saved()
@@ -74,6 +76,58 @@ def test_weights_in_sixteen_bits_between_increments_and_in_32_within(tasks: Stre
     learner.begin(tasks[1])
     learner.step()
     assert learner.saved()[0]["D.theta"].dtype == torch.float32
+
+
+def test_weights_in_eight_bits_between_increments(tasks: Stream):
+    """What is saved stands for the weights as they are, and one that was loaded goes on as the one that was not."""
+    learner, again = (make_learner("ordisco", steps=2, **EIGHT) for _ in range(2))
+    learner.learn(tasks[0])
+    gan = learner.state.nets.gan
+    tensors, state = learner.saved()
+    for name, network in (("G_mean", gan.G_mean), ("D", gan.D)):
+        assert tensors[f"{name}.theta"].dtype == torch.int8
+        assert torch.equal(from_eight(tensors[f"{name}.theta"], tensors[f"{name}.scales"]), network.flat.theta)
+    assert tensors["C.theta"].dtype == torch.float32
+    assert tensors[IMPORTANCE].dtype == torch.float16
+    again.load(tensors, state)
+    for one in (learner, again):
+        one.learn(tasks[1])
+    for name, tensor in learner.saved()[0].items():
+        assert torch.equal(again.saved()[0][name], tensor), name
+
+
+def test_codes_without_their_scales_are_refused(tasks: Stream):
+    learner = make_learner("ordisco", steps=1, **EIGHT)
+    learner.learn(tasks[0])
+    tensors, state = learner.saved()
+    less = {name: tensor for name, tensor in tensors.items() if name != "D.scales"}
+    with pytest.raises(OrdiscoError, match=r"D\.scales is missing, but D\.theta is int8"):
+        make_learner("ordisco", steps=1, **EIGHT).load(less, state)
+    with pytest.raises(OrdiscoError, match=r"D\.scales is there, but D\.theta is float32"):
+        make_learner("ordisco", steps=1, **EIGHT).load(tensors | {"D.theta": tensors["D.theta"].float()}, state)
+    with pytest.raises(OrdiscoError, match=r"D\.scales is negative"):
+        make_learner("ordisco", steps=1, **EIGHT).load(tensors | {"D.scales": -tensors["D.scales"]}, state)
+
+
+def test_statistics_of_G_are_those_of_its_weights_as_they_are_kept(tasks: Stream):
+    """Rounding comes first: the running statistics of G's average are gathered with the weights that are kept."""
+    learner = make_learner("ordisco-last", steps=2, **EIGHT)
+    learner.learn(tasks[0])
+    learner.begin(tasks[1])
+    while not learner.done:
+        learner.step()
+    before = learner.state.nets.gan.G_mean.flat.theta.clone()
+    seen = []
+    gather, learner.gather_statistics = (
+        learner.gather_statistics,
+        lambda between: (
+            seen.append(learner.state.nets.gan.G_mean.flat.theta.clone()),
+            gather(between),
+        ),
+    )
+    learner.finish()
+    assert not torch.equal(seen[0], before)
+    assert torch.equal(seen[0], learner.state.nets.gan.G_mean.flat.theta)
 
 
 def test_sixteen_bits_where_the_settings_have_32_are_refused(tasks: Stream):

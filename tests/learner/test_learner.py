@@ -186,6 +186,7 @@ RESUMED = [
     ("ordisco-last", {"g_ema": 0.9, "d_steps": 2, "steps": 2, "pseudo_real": 0.5}),
     ("ordisco-last", {"d_restart": "fresh", "moments": "kept", "lecam": 0.1, "steps": 2}),
     ("ordisco+", {"umb_size": 9, "g_ema": 0.9, "g_restart": "average", "kept_precision": "16", "steps": 2}),
+    ("ordisco+", {"umb_size": 9, "g_ema": 0.9, "kept_precision": "8", "steps": 2}),
     ("ordisco-mof", {"smb_size": 6, "c_net": "wrn-28", "c_width": 2, "steps": 2}),
 ]
 
@@ -587,8 +588,10 @@ def test_the_umb_never_exceeds_its_budget(name: str, times: int, tasks: Stream):
 def test_a_budget_in_bytes_holds_whole_images_only():
     for times in (1, 0.1, 1e-9):
         G = Generator((3, 32, 32), 6, TINY.gan.g_width, TINY.gan.z_dim)
-        for bits in (16, 32):  # as G is kept
-            num_bytes = int(times * bits // 8 * sum(p.numel() for p in G.parameters()))
+        weights = sum(p.numel() for p in G.parameters())
+        scales = 2 * -(-weights // 64)  # of 8 bits, a block
+        for bits in (8, 16, 32):  # as G is kept
+            num_bytes = int(times * (weights * bits // 8 + (scales if bits == 8 else 0)))
             images = images_of_G(TINY.replace(kept_precision=str(bits)), (3, 32, 32), 6, times)
             assert images * 3072 <= num_bytes < (images + 1) * 3072
     assert images == 0

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from ordisco.data.views import rows
 from ordisco.learner.buffers import select_herding
-from ordisco.learner.kept import round_weights
 from ordisco.learner.state import Setup, State
 from ordisco.machine.group import Group
 from ordisco.maths.penalties import Evidence
@@ -24,8 +23,6 @@ def end_increment(setup: Setup, state: State, increment: Increment, predict: Pre
     `predict` gives the class slots that C′ sees in uint8 images, `features` its features.
     """
     memories, nets = state.memories, state.nets
-    if nets.gan is not None:
-        round_weights(nets.gan)
     end_penalties(setup, state, increment, predict)
     if memories.data is not None:
         memories.data.add(increment.images, increment.labels, state.increments)

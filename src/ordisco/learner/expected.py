@@ -16,10 +16,11 @@ from torch import Tensor
 
 from ordisco.errors import OrdiscoError, shown
 from ordisco.learner.buffers import INCREMENT
-from ordisco.learner.kept import halved
+from ordisco.learner.kept import OF_THE_GAN, bits
 from ordisco.learner.memories import distils, umb_images
 from ordisco.learner.state import MEASURES, TERMS, TRACE
 from ordisco.maths.penalties import make_penalty
+from ordisco.maths.rounding import blocks_of
 from ordisco.nets.flat import Flat
 from ordisco.nets.gan import make_generator
 from ordisco.nets.networks import Gan, Networks, Shape
@@ -27,6 +28,7 @@ from ordisco.settings.learner import LearnerSettings
 from ordisco.settings.methods import Method
 from ordisco.tensorfile import Form, forms_of
 
+SHORT = {16: torch.float16, 8: torch.int8}  # what weights of so many bits are
 MANY = 2**40  # where a size is bounded by nothing but the file
 META = torch.device("meta")  # shapes without memory
 NUMBERS = {  # of a learner's plain state, and how large they can be
@@ -45,12 +47,12 @@ class Wanted:
     shape: tuple[int | range, ...]
     dtype: torch.dtype = torch.float32
     needed: bool = True
-    halved: bool = False  # may it be of 16 bits as well?
+    shortened: torch.dtype | None = None  # of fewer bits, which it may have as well
 
     def fits(self, form: Form) -> bool:
         """Is it of this form?"""
         return (
-            (form.dtype == self.dtype or (self.halved and form.dtype == torch.float16))
+            form.dtype in (self.dtype, self.shortened)
             and len(form.shape) == len(self.shape)
             and all(
                 size in want if isinstance(want, range) else size == want
@@ -134,6 +136,12 @@ def compare(wanted: Mapping[str, Wanted], forms: Mapping[str, Form], method: Met
     for name in forms:
         if name not in wanted:
             raise OrdiscoError(f"{shown(name)} is not part of the state of {method.title} with these settings")
+    for name in OF_THE_GAN:
+        codes, scales = f"{name}.theta", f"{name}.scales"
+        if codes in forms and (forms[codes].dtype == torch.int8) != (scales in forms):
+            raise OrdiscoError(
+                f"{scales} is {'there' if scales in forms else 'missing'}, but {codes} is {forms[codes]}"
+            )
     for name in ("G", "D"):
         parts = [f"{name}.adam.{part}" for part in ("step", *MOMENTS)]
         missing = [part for part in parts if part not in forms]
@@ -179,13 +187,16 @@ def expected(
 
 def as_kept(wanted: Mapping[str, Wanted], gan: Gan) -> dict[str, Wanted]:
     """The forms of G and D between two increments, see `learner/kept.py`."""
-    found = {}
-    for name in ("G", "G_mean", "D"):
-        for part in ("theta", "buffers"):
-            if (want := wanted.get(f"{name}.{part}")) is not None:
-                absent = (name == "G" and gan.restarts) or (name == "D" and gan.forgets_D)
-                half = part == "theta" and halved(gan)
-                found[f"{name}.{part}"] = dataclasses.replace(want, needed=not absent, halved=half)
+    found, short = {}, SHORT.get(bits(gan))
+    for name, network in (("G", gan.G), ("G_mean", gan.G_mean), ("D", gan.D)):
+        if network is None:
+            continue
+        needed = not ((name == "G" and gan.restarts) or (name == "D" and gan.forgets_D))
+        theta, buffers = wanted[f"{name}.theta"], wanted[f"{name}.buffers"]
+        found[f"{name}.theta"] = dataclasses.replace(theta, needed=needed, shortened=short)
+        found[f"{name}.buffers"] = dataclasses.replace(buffers, needed=needed)
+        if short == torch.int8:
+            found[f"{name}.scales"] = Wanted((blocks_of(len(network.flat.theta)),), torch.bfloat16, needed=False)
     return found
 
 
@@ -215,7 +226,7 @@ def expected_memories(
     held["penalty_on_D"] = nets.gan.D.flat if method.stabilize and nets.gan is not None else None
     for name, flat in held.items():
         if flat is not None:
-            half = name == "penalty_on_D" and settings.gan.kept_precision == "16"
+            half = name == "penalty_on_D" and settings.gan.kept_precision != "32"
             shape = tuple(flat.theta.shape)
             if half:
                 wanted[f"{name}.scale"] = Wanted(())
@@ -259,7 +270,7 @@ def check_values(
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise OrdiscoError(f"{name} is not finite")
-        if name.endswith((".adam.exp_avg_sq", ".adam.step", ".scale")) and bool((tensor < 0).any()):
+        if name.endswith((".adam.exp_avg_sq", ".adam.step", ".scale", ".scales")) and bool((tensor < 0).any()):
             raise OrdiscoError(f"{name} is negative")
     if "memories.data.labels" in tensors:
         labels = tensors["memories.data.labels"].cpu()

@@ -1,64 +1,81 @@
 """What lies between two increments, without what follows from the rest.
 
 θ* of D is D itself; G is its moving average, where it begins the next increment as that; a D that begins anew is not
-kept. With `kept_precision` 16 the
-weights of G and D are rounded to float16 once an increment is learned, and kept so.
+kept. With `kept_precision` 16 the weights of G and D are rounded to float16 once an increment is learned, with 8 to
+whole numbers and their scales, and kept so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
 
-from ordisco.maths.stabilize import in_half
+from ordisco.maths.rounding import bytes_of, from_eight, in_eight, in_half
 from ordisco.nets.networks import Gan, Networks
 
 ANCHOR, MEASURED = "memories.penalty_on_D.anchor", "memories.penalty_on_D.count"
 OF_THE_GAN = ("G", "G_mean", "D")
 
 
-def halved(gan: Gan) -> bool:
-    """Are weights of G and D kept in 16 bits?"""
-    return gan.settings.kept_precision == "16"
+def bits(gan: Gan) -> int:
+    """In how many bits the weights of G and D are kept."""
+    return int(gan.settings.kept_precision)
 
 
 @torch.no_grad()
 def round_weights(gan: Gan) -> None:
     """The weights of G and D as they are kept."""
-    if halved(gan):
-        for network in (gan.G, gan.G_mean, gan.D):
-            if network is not None:
-                network.flat.theta.copy_(in_half(network.flat.theta))
+    for network in (gan.G, gan.G_mean, gan.D):
+        if network is not None:
+            network.flat.theta.copy_(whole(dict(shortened("", network.flat.theta, bits(gan))), ""))
+
+
+def shortened(name: str, theta: Tensor, kept: int) -> Iterator[tuple[str, Tensor]]:
+    """A network's weights in so many bits: the tensors that are kept of them, by name."""
+    if kept == 8:
+        codes, scales = in_eight(theta)
+        yield f"{name}.theta", codes
+        yield f"{name}.scales", scales
+    else:
+        yield f"{name}.theta", theta if kept == 32 else in_half(theta)
+
+
+def whole(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    """The weights again, in 32 bits."""
+    theta, scales = tensors[f"{name}.theta"], tensors.get(f"{name}.scales")
+    return theta.float() if scales is None else from_eight(theta, scales)
 
 
 def packed(tensors: Mapping[str, Tensor], gan: Gan | None) -> dict[str, Tensor]:
     """A learner's tensors between two increments as they are kept."""
     if gan is None:
         return dict(tensors)
-    thetas = {f"{name}.theta" for name in OF_THE_GAN} if halved(gan) else set()
     follow = {ANCHOR, *(("G.theta", "G.buffers") if gan.restarts else ())}
     if gan.forgets_D:
         follow |= {name for name in tensors if name.startswith("D.")}
-    return {
-        name: in_half(tensor) if name in thetas else tensor for name, tensor in tensors.items() if name not in follow
-    }
+    kept = {name: tensor for name, tensor in tensors.items() if name not in follow}
+    for name in OF_THE_GAN:
+        if (theta := kept.get(f"{name}.theta")) is not None:
+            kept |= shortened(name, theta, bits(gan))
+    return kept
 
 
 def unpacked(tensors: Mapping[str, Tensor], gan: Gan | None, increments: int) -> dict[str, Tensor]:
     """The same, of so many increments, with what follows from them; nothing is added that is there."""
-    whole = dict(tensors)
+    found = dict(tensors)
     if gan is None:
-        return whole
+        return found
     for name in OF_THE_GAN:
-        if (theta := whole.get(f"{name}.theta")) is not None:
-            whole[f"{name}.theta"] = theta.float()
-    if "G.theta" not in whole:
-        whole |= {f"G.{part}": whole[f"G_mean.{part}"] for part in ("theta", "buffers")}
-    if increments and MEASURED in whole and ANCHOR not in whole:
-        whole[ANCHOR] = whole["D.theta"]
-    return whole
+        if f"{name}.theta" in found:
+            found[f"{name}.theta"] = whole(found, name)
+            found.pop(f"{name}.scales", None)
+    if "G.theta" not in found:
+        found |= {f"G.{part}": found[f"G_mean.{part}"] for part in ("theta", "buffers")}
+    if increments and MEASURED in found and ANCHOR not in found:
+        found[ANCHOR] = found["D.theta"]
+    return found
 
 
 def network_bytes(nets: Networks) -> dict[str, int]:
@@ -67,6 +84,6 @@ def network_bytes(nets: Networks) -> dict[str, int]:
     for name, network in nets.named():
         if gan is not None and ((name == "G" and gan.restarts) or (name == "D" and gan.forgets_D)):
             continue
-        half = gan is not None and name in OF_THE_GAN and halved(gan)
-        found[name] = network.flat.theta.nbytes // (2 if half else 1) + network.flat.buffers.nbytes
+        kept = bits(gan) if gan is not None and name in OF_THE_GAN else 32
+        found[name] = bytes_of(len(network.flat.theta), kept) + network.flat.buffers.nbytes
     return found

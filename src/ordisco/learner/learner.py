@@ -19,7 +19,7 @@ from ordisco.learner.begin_increment import begin_increment
 from ordisco.learner.checks import check_image_shape, check_images, check_increment
 from ordisco.learner.end_increment import end_increment
 from ordisco.learner.fits import check_memory, check_parts
-from ordisco.learner.kept import network_bytes
+from ordisco.learner.kept import network_bytes, round_weights
 from ordisco.learner.memories import Memories, nbytes
 from ordisco.learner.pools import Pools, lay_out
 from ordisco.learner.saving import checksum, restore, saved
@@ -212,6 +212,8 @@ class Learner:
             raise OrdiscoError(NOTHING_TO_LEARN)
         self.check_finite()
         give_back_memory()  # of the steps
+        if state.nets.gan is not None:
+            round_weights(state.nets.gan)
         self.gather_statistics(between)
         with self.random("finish", state.increments):
             end_increment(self.setup, state, self.increment, self.predict_slots, self.features)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ordisco.learner.buffers import DataMemory, LabelMemory, Reservoir
 from ordisco.learner.generators import SavedGenerators
 from ordisco.maths.penalties import Penalty, make_penalty
+from ordisco.maths.rounding import bytes_of
 from ordisco.maths.stabilize import Stabilizer
 from ordisco.nets.flat import Flat, frozen
 from ordisco.nets.gan import AnyGenerator, make_generator
@@ -35,8 +36,8 @@ def images_of_G(settings: LearnerSettings, image_shape: Shape, num_classes: int,
     """How many images fit into the bytes of G's weights as they are kept, or a multiple of them."""
     with torch.device("meta"):
         G = make_generator(settings.gan, image_shape, num_classes)
-    weights = sum(p.numel() for p in G.parameters()) * int(settings.gan.kept_precision) // 8
-    return int(times * weights) // math.prod(image_shape)
+    size = bytes_of(sum(p.numel() for p in G.parameters()), int(settings.gan.kept_precision))
+    return int(times * size) // math.prod(image_shape)
 
 
 def distils(method: Method, settings: LearnerSettings) -> bool:
@@ -70,7 +71,7 @@ class Memories:
         self.penalty_on_D: Stabilizer | None = None
         if method.stabilize:
             g = settings.gan
-            self.penalty_on_D = Stabilizer(g.d_penalty, g.d_importance == "normalised", g.kept_precision == "16")
+            self.penalty_on_D = Stabilizer(g.d_penalty, g.d_importance == "normalised", g.kept_precision != "32")
         self.generators = SavedGenerators(method.replay == "offline-all") if method.offline else None
         self.old_features: Flat | None = None  # C's features after the last increment, for the Unified Classifier
         self.old_teacher: Flat | None = None  # C′ after the last increment, while one that distils it is under way

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ordisco.maths.losses import pair
 from ordisco.maths.penalties import Evidence, Penalty, running_mean
+from ordisco.maths.rounding import in_half
 
 LEAST = 2.0**-24  # the smallest number of 16 bits above 0
 
@@ -76,9 +77,3 @@ class Stabilizer(Penalty):
         """Take over saved tensors."""
         self.scale = float(state.get("scale", 1.0))
         super().load({name: tensor for name, tensor in state.items() if name != "scale"}, device)
-
-
-def in_half(vector: Tensor) -> Tensor:
-    """A copy in 16 bits (float16): |x̂ − x| ≤ 2⁻¹¹ |x| + 2⁻²⁵; what is beyond its range becomes its end."""
-    most = torch.finfo(torch.float16).max
-    return vector.clamp(-most, most).to(torch.float16)

@@ -183,8 +183,8 @@ class GanSettings(Settings):
     d_importance: Literal["paper", "normalised"] = setting(
         "paper", "ξ of Eq. 8 as measured, or over its mean, so that λ means the same for every network and loss"
     )
-    kept_precision: Literal["32", "16"] = setting(
-        "32", "bits of each weight of G and D and of ξ from one increment to the next; computed with in 32"
+    kept_precision: Literal["32", "16", "8"] = setting(
+        "32", "bits of each weight of G and D from one increment to the next (ξ: at least 16); computed with in 32"
     )
     importance_chunk: int = setting(
         8, "images at once when Eq. 10 is measured: as quick as more but for tiny networks", low=1, high=BATCH
