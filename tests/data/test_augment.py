@@ -175,32 +175,3 @@ def test_gradients_go_through_tint() -> None:
     augment.tint(x, 1.0, seeded()).sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad, torch.ones_like(x))  # saturation and contrast keep the sum; nothing is clipped
-
-
-def test_any_hue_and_every_other_a_negative() -> None:
-    """Greys stay greys or become their negatives, lengths of colours stay, hues are turned, each image for itself."""
-    x = images(400, channels=3)
-    y = augment.recoloured(x, seeded())
-    grey = x.mean(1)
-    same, negative = ((y.mean(1) - sign * grey).abs().amax(dim=(1, 2)) < 1e-5 for sign in (1, -1))
-    assert (same ^ negative).all()
-    assert 0.4 < same.float().mean() < 0.6
-    torch.testing.assert_close(y.square().sum(1), x.square().sum(1))
-    moved = (y - torch.where(same[:, None, None, None], x, -x)).abs().amax(dim=(1, 2, 3))
-    assert (moved > 0.05).float().mean() > 0.8
-    one = images(400, channels=1)
-    assert torch.equal(augment.recoloured(one, seeded()).abs(), one.abs())
-
-
-def test_recoloured_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of a turn makes red green, green blue, blue red; in either layout, and the gradient is turned back."""
-    draws = [torch.tensor([0.9, 0.1]).view(2, 1, 1), torch.tensor([0.5 + 1 / 3, 0.5 + 1 / 3])]
-    x = images(2, channels=3).requires_grad_()
-    turned = x.detach()[:, [2, 0, 1]] * torch.tensor([1.0, -1.0]).view(2, 1, 1, 1)
-    for layout in (x, x.contiguous(memory_format=torch.channels_last)):
-        left = list(draws)
-        monkeypatch.setattr(augment, "_uniform", lambda *_, left=left: left.pop(0))
-        y = augment.recoloured(layout)
-        torch.testing.assert_close(y, turned)
-        (gradient,) = torch.autograd.grad(y[:, 0].sum(), x)
-        torch.testing.assert_close(gradient[0], torch.tensor([0.0, 0.0, 1.0]).view(3, 1, 1).expand_as(x[0]))

@@ -126,18 +126,6 @@ def test_d_sees_real_and_fake_images_in_other_colours_and_g_gets_its_gradient(mo
     assert seen == [(4 + 6 + 5, 1.0), (5, 1.0)]
 
 
-def test_d_sees_real_and_fake_images_in_any_colours_and_g_gets_its_gradient(monkeypatch: pytest.MonkeyPatch):
-    learner, seen, keep = ready(d_colours="any"), [], augment.recoloured
-    monkeypatch.setattr(augment, "recoloured", lambda x: seen.append(len(x)) or keep(x))
-    images = drawn(learner)
-    discriminate(learner, images)
-    assert touched(learner) == {"D"}
-    learner.state.nets.gan.D.flat.grad.zero_()
-    deceive(learner, images)
-    assert touched(learner) == {"G"}
-    assert seen == [4 + 6 + 5, 5]
-
-
 def test_lecam_in_the_loss_of_d_and_what_is_followed():
     learner = ready(lecam=0.3, alpha=1.0, pseudo_real=0.6, pseudo_real_start=0.0)
     D, images = learner.state.nets.gan.D, drawn(learner)

@@ -134,20 +134,6 @@ def tint(images: Tensor, strength: float, generator: torch.Generator | None = No
     return mean + (1 + draw[2] / 2) * (x - mean)
 
 
-def recoloured(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Any hue, and every other image its negative: p ↦ ±R p, R a turn about the axis of greys; gradients go through.
-
-    Nothing is clipped. A grey image is itself or its negative.
-    """
-    n, c, h, w = images.shape
-    sign = torch.where(_uniform(images, (n, 1, 1), generator) < 0.5, -1.0, 1.0).to(images.dtype)
-    if c != 3:
-        return images * sign[:, None]
-    turned = sign * hue(math.pi * (2 * _uniform(images, (n,), generator) - 1)).to(images.dtype)
-    pixels = images.permute(0, 2, 3, 1).reshape(n, h * w, c)  # without a copy of what G draws
-    return torch.bmm(pixels, turned.transpose(1, 2)).view(n, h, w, c).permute(0, 3, 1, 2)
-
-
 def cutout(images: Tensor, generator: torch.Generator | None = None, *, share: float = 0.5) -> Tensor:
     """A square of up to `share` of the side, around a random centre, set to 0 (middle grey)."""
     n, _, h, w = images.shape

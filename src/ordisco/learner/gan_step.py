@@ -94,8 +94,6 @@ def scores(setup: Setup, gan: Gan, x: Tensor, classes: int) -> Tensor:
     s = setup.settings.gan
     if s.d_colour > 0:
         x = augment.tint(x, s.d_colour)
-    if s.d_colours == "any":
-        x = augment.recoloured(x)
     if s.d_translate > 0:
         x = augment.weak(x, s.d_translate, flip=False)
     with setup.fabric.autocast():

@@ -164,10 +164,6 @@ class GanSettings(Settings):
         low=0.0,
         high=1.0,
     )
-    d_colours: Literal["own", "any"] = setting(
-        "own",
-        "D sees images in their own colours, or in any hue and every other one as a negative, real and fake alike",
-    )
     lecam: float = setting(
         0.0,
         "weight of LeCam regularisation of D (paper: 0; Tseng et al. 2021, there 0.01 to 0.3)",
