@@ -55,6 +55,24 @@ def test_the_last_g_is_there_while_an_increment_is_under_way(name: str, tasks: S
     assert "last_G" not in learner.bytes_kept()  # nothing more from one increment to the next
 
 
+def test_without_images_old_classes_are_held_by_the_last_g_alone(tasks: Stream):
+    """No image stays, labelled or not; C and D still learn from pairs of old classes, which G draws."""
+    learner = make_learner("ordisco-no-images", num_classes=2, g_ema=0.5, steps=2)
+    learner.learn(tasks[0])
+    kept = learner.bytes_kept()
+    assert (kept["labeled"], kept["unlabeled"]) == (0, 0)
+    assert not any("images" in name for name in learner.saved()[0])
+    learner.begin(tasks[1])
+    assert set(learner.pools.slots.tolist()) == {2, 3}  # of the labelled images there are
+    with learner.random("test"):
+        again = replayed(learner.setup, learner.state, None, 1.0)
+        assert set(again.y.tolist()) <= {0, 1}
+        learner.step()
+    learner.finish()
+    assert len(learner.state.classes) == 4
+    assert learner.bytes_kept()["labeled"] == 0
+
+
 @pytest.mark.parametrize("name", ["ordisco", "smb"])
 def test_where_the_last_g_is_not_replayed_nothing_is_copied(name: str):
     learner = make_learner(name, num_classes=2, steps=1)

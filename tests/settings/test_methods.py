@@ -115,7 +115,7 @@ def test_what_follows_from_a_row(name: str, has_umb: bool, offline: bool):
 
 def test_whose_replayed_images_are_real_for_d():
     rehearse = {name for name, row in METHODS.items() if row.rehearses}
-    assert rehearse == {"offline-last", "ordisco-last", "ordisco+"}
+    assert rehearse == {"offline-last", "ordisco-last", "ordisco-no-images", "ordisco+"}
     assert not method("ordisco-last").offline  # as many steps as the others, and no generator kept beside G
 
 

@@ -119,6 +119,7 @@ TABLE: tuple[Method, ...] = (
         replay="online",
     ),
     Method("ordisco-last", "ORDisCo, last G", "not in the paper", memory="labels", gan=True, replay="last"),
+    Method("ordisco-no-images", "ORDisCo, no images", "not in the paper", gan=True, replay="last"),
     Method("ordisco+", "ORDisCo+", "not in the paper", memory="labels", umb_of_G=1, gan=True, replay="last"),
     Method(
         "ordisco-mof",
