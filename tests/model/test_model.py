@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from conftest import TINY
 from deliveries import CPU, arrays, new_model, write_delivery, write_images
@@ -27,6 +28,22 @@ def test_it_learns_folders_and_is_the_same_when_opened_again(tmp_path, two_days)
     assert again.deliveries == 2
     lines = (tmp_path / "m" / "history.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == model.history
+
+
+def test_a_model_can_keep_no_image_at_all(tmp_path, two_days):
+    """Not even those with a label: what it knows of the first day is in its weights."""
+    model = new_model(tmp_path / "m", method="ordisco-no-images")
+    for day in two_days:
+        model.learn(day, steps=3)
+    assert model.classes == ["a", "b", "c"]
+    assert model.learner.bytes_kept()["labeled"] == 0
+    for version in (tmp_path / "m" / "versions").iterdir():
+        with safe_open(version / "tensors.safetensors", "pt") as tensors:
+            assert not [name for name in tensors.keys() if tensors.get_slice(name).get_dtype() == "U8"]  # noqa: SIM118
+    assert not (tmp_path / "m" / "work").exists()
+    assert model.sample("a", 2).shape == (2, 8, 8)
+    with pytest.raises(OrdiscoError, match="no labelled image and none is remembered: label at least one image"):
+        model.learn(arrays([0, 1, 2]), [None, None, None], steps=1)
 
 
 def test_it_learns_to_tell_images_apart():
