@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from ordisco.maths.rounding import bytes_of, from_eight, in_eight, in_half
+from ordisco.maths.rounding import bytes_of, from_eight, in_eight, in_half, rounded
 from ordisco.nets.networks import Gan, Networks
 
 ANCHOR, MEASURED = "memories.penalty_on_D.anchor", "memories.penalty_on_D.count"
@@ -29,7 +29,7 @@ def round_weights(gan: Gan) -> None:
     """The weights of G and D as they are kept."""
     for network in (gan.G, gan.G_mean, gan.D):
         if network is not None:
-            network.flat.theta.copy_(whole(dict(shortened("", network.flat.theta, bits(gan))), ""))
+            network.flat.theta.copy_(rounded(network.flat.theta, bits(gan)))
 
 
 def shortened(name: str, theta: Tensor, kept: int) -> Iterator[tuple[str, Tensor]]:

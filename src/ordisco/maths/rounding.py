@@ -37,6 +37,13 @@ def from_eight(codes: Tensor, scales: Tensor) -> Tensor:
     return (_blocks(codes.float()) * scales.float()[:, None]).flatten()[: len(codes)]
 
 
+def rounded(vector: Tensor, bits: int) -> Tensor:
+    """What so many bits leave of a vector, in 32 bits again."""
+    if bits == 8:
+        return from_eight(*in_eight(vector))
+    return in_half(vector).float() if bits == 16 else vector
+
+
 def bytes_of(weights: int, bits: int) -> int:
     """What so many weights take.
 
