@@ -70,7 +70,6 @@ def unpacked(tensors: Mapping[str, Tensor], gan: Gan | None, increments: int) ->
     for name in OF_THE_GAN:
         if f"{name}.theta" in found:
             found[f"{name}.theta"] = whole(found, name)
-            found.pop(f"{name}.scales", None)
     if "G.theta" not in found:
         found |= {f"G.{part}": found[f"G_mean.{part}"] for part in ("theta", "buffers")}
     if increments and MEASURED in found and ANCHOR not in found:
